@@ -7,6 +7,10 @@ A fenced block in a shell's language says what becomes of it, behind the languag
   ```sh not-run: reason    does not run, and why
   ```text expect           what the block before it must have printed; `…` stands for anything
 
+A page whose blocks talk to something that its reader has already, such as a platform with servers, has a script for that:
+testbed/docs/<page>.sh is sourced before the first block, in the same shell. There `tidepool-lab` is the one beside BINARY, so a
+script may start the demo. TMPDIR is the page's own. What a page leaves running is ended with it.
+
 Each page runs in a network namespace of its own with nothing but loopback, so the usual ports are free and nobody outside is
 reached. Besides: links lead somewhere, TIDEPOOL_ settings exist, troubleshooting.md has every error code that the API documents
 name, and the tests that security.md names exist. Exit code 69: this machine cannot give a network namespace. Python 3.11, no packages.
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -26,9 +31,10 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
 from suite import processes
-from suite.machine import ROOT
+from suite.machine import ROOT, TESTBED
 
 DOCS = ROOT / "docs"
+SCRIPTS = TESTBED / "docs"
 UNAVAILABLE = 69
 PAGE_SECONDS = 180.0
 SHELLS = {"sh", "bash", "shell", "console"}
@@ -56,6 +62,12 @@ class Page:
     blocks: list[Block]
     left_out: list[tuple[int, str]]
     problems: list[str]
+
+    @property
+    def script(self) -> Path | None:
+        """What is sourced before its blocks."""
+        path = SCRIPTS / f"{self.path.stem}.sh"
+        return path if path.exists() else None
 
 
 def read(path: Path) -> Page:
@@ -135,11 +147,12 @@ def claims(path: Path, known: set[str]) -> Iterator[str]:
 
 # ── running them ──
 
-def script(page: Page, outputs: Path) -> str:
-    """One shell for the page: variables and servers of a block are there in the next."""
+def shell_of(page: Page, outputs: Path) -> str:
+    """One shell for the page: variables and servers of its script and of a block are there in the next."""
     lines = ["set -eu -o pipefail", "ip link set lo up", f"trap '[ $? = 0 ] || echo \"$at\" >{outputs}/failed' EXIT"]
-    for block in page.blocks:
-        lines += [f"at={block.line}", "{", block.text, f"}} >{outputs}/{block.line}.out 2>{outputs}/{block.line}.err </dev/null"]
+    parts = [(page.script.name, f". {shlex.quote(str(page.script))}")] if page.script else []
+    for at, text in [*parts, *((str(block.line), block.text) for block in page.blocks)]:
+        lines += [f"at={at}", "{", text, f"}} >{outputs}/{at}.out 2>{outputs}/{at}.err </dev/null"]
     return "\n".join(lines) + "\n"
 
 
@@ -150,13 +163,18 @@ def matches(expected: str, printed: str) -> bool:
 
 def run(page: Page, binary: Path, unshare: list[str], folder: Path) -> Iterator[str]:
     """What went wrong, a line each."""
-    work, outputs, tools = folder / "work", folder / "out", folder / "bin"
-    for new in (work, outputs, tools):
+    work, outputs, tools, temporary = folder / "work", folder / "out", folder / "bin", folder / "tmp"
+    for new in (work, outputs, tools, temporary):
         new.mkdir(parents=True)
+    lab = binary.with_name("tidepool-lab")
     (tools / "tidepool").symlink_to(binary)
-    (folder / "page.sh").write_text(script(page, outputs))
+    (tools / "tidepool-lab").symlink_to(lab)
+    if page.script and not lab.exists():
+        yield f"its script {page.script.name} needs {lab}, which is not there"
+        return
+    (folder / "page.sh").write_text(shell_of(page, outputs))
     env = {name: value for name, value in os.environ.items() if not name.startswith("TIDEPOOL_")}
-    env |= {"PATH": f"{tools}:{env['PATH']}", "HOME": str(work), "TZ": "UTC", "no_proxy": "*"}
+    env |= {"PATH": f"{tools}:{env['PATH']}", "HOME": str(work), "TMPDIR": str(temporary), "TZ": "UTC", "no_proxy": "*"}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*unshare, "bash", folder / "page.sh"], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,

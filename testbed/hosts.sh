@@ -13,8 +13,9 @@
 # The hosts live in a network namespace without a way out. Inside it they are 10.77.n.(10+K):22 (the bridge 10.77.n.1), from the machine
 # itself 127.77.n.(10+K):22, through hosts_relay.py; n is a free number, so that several runs can go on at once.
 # The hosts in HOSTS_DOCKER (default "h1") run a Docker engine. HOSTS_OPENCLAW names folders by testbed/install.sh openclaw, with colons
-# between them: h4 has those releases and their Node where prepare_server puts them. The hosts in HOSTS_CHROMIUM (default none) have this
-# machine's Chromium, by testbed/install.sh chromium. Needs root; packages by testbed/install.sh hosts.
+# between them: h4 has those releases and their Node where prepare_server puts them, hosts with Docker below /opt/images, for containers to
+# mount. The hosts in HOSTS_CHROMIUM (default none) have this machine's Chromium, by testbed/install.sh chromium. Needs root; packages by
+# testbed/install.sh hosts.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 self=$here/hosts.sh
@@ -240,8 +241,9 @@ keep_host() {
   [[ " $chromium " != *" h$1 "* ]] || options+=(--bind-ro=/usr/lib/chromium)
   local folder version node
   for folder in "${openclaws[@]}"; do
-    [ "$1" = 4 ] || break
     read -r version node <"$folder/installed.txt"
+    [[ " $docker " != *" h$1 "* ]] || options+=(--bind-ro="$folder/node_modules:/opt/images/openclaw/$version/node_modules")
+    [ "$1" = 4 ] || continue
     options+=(--bind-ro="$folder/node_modules:/opt/tidepool/openclaw/$version/node_modules")
     [[ "${options[*]}" == *":/opt/tidepool/node/$node/bin"* ]] ||
       options+=(--bind-ro="$folder/node_modules/node/bin:/opt/tidepool/node/$node/bin")

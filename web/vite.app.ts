@@ -36,6 +36,13 @@ export function app(root: string, api: string, partBytes: number) {
                 priority: 2,
                 includeDependenciesRecursively: false,
               },
+              // Joined with an icon that every page has, every page would load it.
+              {
+                name: 'table',
+                test: /shared[\\/]src[\\/]table[\\/](columns|data-table|pager|selection|table-bar|table-rows)/,
+                priority: 2,
+                includeDependenciesRecursively: false,
+              },
               {
                 name: 'parts',
                 minShareCount: 2,

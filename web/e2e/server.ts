@@ -149,6 +149,13 @@ export class Server {
     return this.lastLines ?? tailOf(this.log);
   }
 
+  /** What of all that it wrote has this form. */
+  written(pattern: RegExp): RegExpExecArray {
+    const found = pattern.exec(readFileSync(this.log, 'utf8'));
+    if (found === null) throw new Error(`it did not write ${String(pattern)}`);
+    return found;
+  }
+
   /** Those that ran at some time since this was asked last. */
   static takeStarted(): Server[] {
     const all = [...started];

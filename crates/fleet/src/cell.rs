@@ -10,7 +10,7 @@ use queue::audit::{self, Action, AuditEvent, By, Changes};
 use queue::task;
 pub use store::cell::Subject;
 use store::cell::{self, State};
-use store::instance::{self, Instance};
+use store::instance::{self, Instance, Runner};
 use store::{Tx, profession, server};
 
 use crate::App;
@@ -82,7 +82,7 @@ async fn enqueue(app: &App, tx: &mut Tx, by: &By, id: &InstanceId, confined: Opt
 
 /// Refuses an instance that has no unit of ours.
 async fn require_unit(tx: &mut Tx, instance: &Instance) -> Result<()> {
-    if !instance.is_on_server() || instance.is_main || !instance.container_id.is_empty() {
+    if !instance.is_on_server() || instance.is_main || instance.runner != Runner::Unit {
         return Err(Error::conflict(format!("{} has no unit of ours on its server: it has no cell", instance.id)));
     }
     match cell::find(&mut *tx, &instance.id).await?.state {

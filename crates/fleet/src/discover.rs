@@ -1,23 +1,31 @@
 //! Discovers what a server has: every OpenClaw gateway that runs or is configured there, whoever made it. It only looks.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use base::id::{InstanceId, ServerId};
-use base::{Kind, Result};
+use base::{Email, Kind, Result};
 use openclaw::Document;
 use openclaw::config::Found;
 use openclaw::discover::{self, Config, Gateway, Runner};
 use remote::host::{Command, home};
 use serde_json::Value;
-use store::instance::{self, Instance};
+use store::instance::{self, Instance, Runner as By};
+use store::moved_from::{self, MovedFrom};
 use store::server;
 
 use crate::{App, host, tenant};
 
 /// Timeout for the whole server.
 const LIMIT: Duration = Duration::from_secs(60);
-/// OpenClaw's own choice where the configuration names no port.
-const DEFAULT_PORT: u16 = 18789;
+/// Where a gateway may name its employee.
+#[derive(Clone, Debug, Default)]
+pub struct EmailSource {
+    /// A file of its home, as a path below it.
+    pub file: Option<String>,
+    /// A field of its configuration, such as `env.vars.OWNER`.
+    pub field: Option<String>,
+}
 
 /// What was found on a server.
 pub struct Discovery {
@@ -38,35 +46,49 @@ pub struct Discovered {
     pub channels: Vec<String>,
     /// Whether its gateway has a token, by which the platform can talk to it.
     pub has_token: bool,
+    /// The e-mail address of its employee, as its file or its configuration has it. That is its user's word.
+    pub email: Option<Email>,
     /// Why it cannot be adopted as it is.
     pub obstacle: Option<Obstacle>,
 }
 
 impl Discovered {
     pub fn port(&self) -> Option<u16> {
-        let is_configured = self.gateway.config.document().is_some();
-        self.gateway.port().or_else(|| is_configured.then_some(DEFAULT_PORT))
+        let is_container = matches!(self.gateway.runner, Runner::Container { .. });
+        let is_configured = self.gateway.config.document().is_some() && !is_container;
+        self.gateway.port().or_else(|| is_configured.then_some(discover::DEFAULT_PORT))
+    }
+
+    /// Whether nothing starts it: it is observed, and the platform changes nothing there.
+    pub fn is_only_observed(&self) -> bool {
+        matches!(self.gateway.runner, Runner::Process { .. })
     }
 }
 
 /// Looks at a server.
-pub async fn discover(app: &App, id: &ServerId) -> Result<Discovery> {
+pub async fn discover(app: &App, id: &ServerId, emails: &EmailSource) -> Result<Discovery> {
     let server = server::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     let host = host::reach(app, &server).await?;
-    let script = discover::script(&server.base_dir, home::SHELL)?;
+    let script = discover::script(&server.base_dir, emails.file.as_deref().unwrap_or_default(), home::SHELL)?;
     let command = Command::long_script("discover", script).keep(discover::OUTPUT_BYTES).limit(LIMIT);
     let raw = discover::parse(&host.run(&command).await?.stdout);
     let known: Vec<Instance> =
         instance::all_live(&app.db).await?.into_iter().filter(|one| one.server_id == *id).collect();
     let login_home = host.home().await?;
-    let list = discover::gather(&raw).into_iter().map(|gateway| describe(gateway, &known, &login_home)).collect();
+    let places = Places { known, moved: moved_from::of_server(&app.db, id).await?, login_home };
+    let list = discover::gather(&raw).into_iter().map(|gateway| describe(gateway, &places, emails)).collect();
     Ok(Discovery { list, is_complete: raw.complete })
 }
 
-fn describe(gateway: Gateway, known: &[Instance], login_home: &str) -> Discovered {
-    let instance = known.iter().find(|instance| is_it(instance, &gateway, login_home)).map(|one| one.id.clone());
+fn describe(gateway: Gateway, places: &Places, emails: &EmailSource) -> Discovered {
+    let instance = places.instance_of(&gateway);
     let document = gateway.config.document();
     let has_token = document.and_then(|document| document.get_str(TOKEN)).is_some_and(|token| !token.is_empty());
+    let in_config = || {
+        let path: Vec<&str> = emails.field.as_deref()?.split('.').collect();
+        document?.get_str(path.as_slice())
+    };
+    let email = gateway.email.clone().or_else(in_config).and_then(|text| text.trim().parse().ok());
     Discovered {
         key: key(&gateway),
         model: document.and_then(|document| Found::read(document).primary),
@@ -74,6 +96,7 @@ fn describe(gateway: Gateway, known: &[Instance], login_home: &str) -> Discovere
         obstacle: Obstacle::of(&gateway, has_token),
         has_token,
         instance,
+        email,
         gateway,
     }
 }
@@ -81,21 +104,47 @@ fn describe(gateway: Gateway, known: &[Instance], login_home: &str) -> Discovere
 /// Where a configuration has the token of its gateway.
 pub const TOKEN: [&str; 3] = ["gateway", "auth", "token"];
 
+/// Where our instances of a server are.
+struct Places {
+    known: Vec<Instance>,
+    /// Where some were before they were moved into a cell: they may be moved back.
+    moved: Vec<MovedFrom>,
+    login_home: String,
+}
+
+impl Places {
+    /// The instance of ours that a gateway is, or was.
+    fn instance_of(&self, gateway: &Gateway) -> Option<InstanceId> {
+        let is = |instance: &&Instance| is_it(instance, gateway, &self.login_home);
+        let was = |moved: &&MovedFrom| !is_container(gateway) && is_same(Some(moved.home.as_str()), gateway);
+        let known = self.known.iter().find(is).map(|instance| instance.id.clone());
+        known.or_else(|| self.moved.iter().find(was).map(|moved| moved.instance_id.clone()))
+    }
+}
+
+fn is_container(gateway: &Gateway) -> bool {
+    matches!(gateway.runner, Runner::Container { .. })
+}
+
+fn is_same(home: Option<&str>, gateway: &Gateway) -> bool {
+    home.is_some() && home.map(|home| home.trim_end_matches('/')) == gateway.home.as_deref()
+}
+
 /// Whether an instance of ours is this gateway.
 fn is_it(instance: &Instance, gateway: &Gateway, login_home: &str) -> bool {
+    let container = instance.container_id.as_str();
     if let Runner::Container { id, name, .. } = &gateway.runner {
-        let container = instance.container_id.as_str();
         return !container.is_empty() && (container == name || id.starts_with(container));
     }
-    let own_home = instance.home.as_deref().or(instance.is_main.then_some(login_home));
-    let is_home = own_home.is_some() && own_home.map(|home| home.trim_end_matches('/')) == gateway.home.as_deref();
+    let is_home = is_same(instance.home.as_deref().or(instance.is_main.then_some(login_home)), gateway);
     let is_unit = match &gateway.runner {
         Runner::Unit { name } => {
-            instance.is_on_server() && tenant::unit(instance).is_ok_and(|unit| unit.service() == *name)
+            let is_of_system = instance.is_on_server() && instance.runner == By::Unit;
+            is_of_system && tenant::unit(instance).is_ok_and(|unit| unit.service() == *name)
         }
         _ => false,
     };
-    is_home || is_unit
+    container.is_empty() && (is_home || is_unit)
 }
 
 fn key(gateway: &Gateway) -> String {
@@ -122,10 +171,10 @@ fn channels(document: &Document) -> Vec<String> {
 /// Why the platform cannot adopt a gateway as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    UserUnit,
-    Process,
-    Container,
     Home,
+    ContainerStopped,
+    PortNotPublished,
+    NotOnLoopback,
     StateElsewhere,
     HomeUnknown,
     NoToken,
@@ -139,10 +188,10 @@ impl Obstacle {
     /// Its name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
-            Obstacle::UserUnit => "user_unit",
-            Obstacle::Process => "process",
-            Obstacle::Container => "container",
             Obstacle::Home => "home",
+            Obstacle::ContainerStopped => "container_stopped",
+            Obstacle::PortNotPublished => "port_not_published",
+            Obstacle::NotOnLoopback => "not_on_loopback",
             Obstacle::StateElsewhere => "state_elsewhere",
             Obstacle::HomeUnknown => "home_unknown",
             Obstacle::NoToken => "no_token",
@@ -156,10 +205,12 @@ impl Obstacle {
     /// What it says to a person, with what to do about it where something can be done.
     pub fn text(self) -> &'static str {
         match self {
-            Obstacle::UserUnit => "its unit belongs to its user's own systemd: move it to one of the system",
-            Obstacle::Process => "nothing starts it again: move it into a unit of the system",
-            Obstacle::Container => "it runs in a container",
             Obstacle::Home => "nothing runs it: there is only a configuration",
+            Obstacle::ContainerStopped => "its container does not run: start it, and look again",
+            Obstacle::PortNotPublished => "Docker publishes no port of its gateway on the server: publish it",
+            Obstacle::NotOnLoopback => {
+                "it does not listen on the server's loopback: set gateway.bind to loopback or lan"
+            }
             Obstacle::StateElsewhere => "its state is not in the folder .openclaw of a home",
             Obstacle::HomeUnknown => "its home is not known",
             Obstacle::NoToken => "its gateway has no token: set gateway.auth.token",
@@ -172,17 +223,23 @@ impl Obstacle {
 
     fn of(gateway: &Gateway, has_token: bool) -> Option<Obstacle> {
         match &gateway.runner {
-            Runner::Unit { .. } => {}
-            Runner::UserUnit { .. } => return Some(Obstacle::UserUnit),
-            Runner::Process { .. } => return Some(Obstacle::Process),
-            Runner::Container { .. } => return Some(Obstacle::Container),
             Runner::Home => return Some(Obstacle::Home),
+            Runner::Container { .. } if !gateway.is_running => return Some(Obstacle::ContainerStopped),
+            Runner::Container { .. } if gateway.listens.is_empty() => return Some(Obstacle::PortNotPublished),
+            Runner::Unit { .. } | Runner::UserUnit { .. } | Runner::Process { .. } | Runner::Container { .. } => {}
         }
+        let is_reached = |socket: &SocketAddr| {
+            let address = socket.ip().to_canonical();
+            Some(socket.port()) == gateway.port() && (address.is_loopback() || address.is_unspecified())
+        };
         match &gateway.config {
             _ if gateway.elsewhere.is_some() => Some(Obstacle::StateElsewhere),
             _ if gateway.home.is_none() => Some(Obstacle::HomeUnknown),
-            Config::Document(_) if has_token => None,
-            Config::Document(_) => Some(Obstacle::NoToken),
+            Config::Document(_) if !has_token => Some(Obstacle::NoToken),
+            Config::Document(_) if !gateway.listens.is_empty() && !gateway.listens.iter().any(is_reached) => {
+                Some(Obstacle::NotOnLoopback)
+            }
+            Config::Document(_) => None,
             Config::Broken => Some(Obstacle::ConfigBroken),
             Config::Missing => Some(Obstacle::ConfigMissing),
             Config::TooLarge => Some(Obstacle::ConfigTooLarge),

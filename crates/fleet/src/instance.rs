@@ -12,7 +12,7 @@ use queue::permission::Permission;
 use queue::task;
 use store::binding::{self, LockedInstance, Origin};
 use store::instance::{self, token_place};
-pub use store::instance::{Health, Instance, InstanceFilter, Isolation, Listed};
+pub use store::instance::{Health, Instance, InstanceFilter, Isolation, Listed, Runner};
 use store::notice::{Notice, Topic};
 use store::user::Status;
 use store::{Tx, pool, server};
@@ -40,7 +40,7 @@ pub struct New {
 
 impl New {
     /// Whether it sets where the instance runs, and so as which Unix user. Only a super administrator may do that.
-    fn names_a_place(&self) -> bool {
+    pub(crate) fn names_a_place(&self) -> bool {
         self.is_main || !self.home.is_empty() || !self.unit.is_empty() || !self.container_id.is_empty()
     }
 
@@ -92,7 +92,8 @@ pub fn masked_config(instance: &Instance) -> Result<String> {
     Ok(openclaw::document::mask(&stored).to_string())
 }
 
-pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
+/// Makes a record; returns the task that makes the instance on its server, if that is wanted.
+pub async fn create(app: &App, by: &By, new: New) -> Result<Option<TaskId>> {
     let id = new.id.id();
     if new.names_a_place() {
         by.require(Permission::PlaceInstances)?;
@@ -111,15 +112,21 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         store::Error::Taken => Error::conflict("an instance with this id exists, or existed, already"),
         other => other.into(),
     })?;
-    if provision {
-        let payload = ProvisionInstance { instance_id: record.id.clone() };
-        task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
-    }
+    let payload = ProvisionInstance { instance_id: record.id.clone() };
+    let task = match provision {
+        true => Some(task::enqueue(app, &mut tx, &payload, &by.operator, None).await?),
+        false => None,
+    };
     let detail = format!("on {}, port {}", server.name, record.gateway_port);
     audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceCreate, &record.id, &detail)).await?;
     tx.notify(Notice::new(Topic::Instance, &record.id)).await?;
     tx.commit().await?;
-    show(app, &id).await
+    Ok(task)
+}
+
+/// Enqueues the task that makes an instance on its server.
+pub(crate) async fn provision(app: &App, by: &By, id: &InstanceId) -> Result<TaskId> {
+    ask(app, by, id, ProvisionInstance { instance_id: id.clone() }, "provision").await
 }
 
 /// Refuses an id that a sub key of the LLM gateway has, or that the gateway would not take as a name.
@@ -161,6 +168,7 @@ pub(crate) fn record(app: &App, new: New, port: GatewayPort) -> Result<Instance>
         config_json: new.config_json,
         is_main: new.is_main,
         isolation,
+        runner: if new.container_id.is_empty() { Runner::Unit } else { Runner::Container },
         container_id: new.container_id,
         runs_as: String::new(),
         home: NonEmpty::new(new.home),
@@ -250,12 +258,14 @@ pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String
 
 /// Enqueues a restart of the instance.
 pub async fn restart(app: &App, by: &By, id: &InstanceId) -> Result<TaskId> {
+    refuse_observed(app, id).await?;
     ask(app, by, id, RestartInstance { instance_id: id.clone() }, "restart").await
 }
 
 /// Enqueues a reconcile of the instance, also if it failed too often. What needs a restart waits, unless `restart` allows
 /// it.
 pub async fn reconcile(app: &App, by: &By, id: &InstanceId, restart: bool) -> Result<TaskId> {
+    refuse_observed(app, id).await?;
     store::reconcile::forget_failures(&app.db, id).await?;
     let what = if restart { "reconcile, with a restart," } else { "reconcile" };
     ask(app, by, id, ReconcileInstance { instance_id: id.clone(), restart }, what).await
@@ -264,6 +274,15 @@ pub async fn reconcile(app: &App, by: &By, id: &InstanceId, restart: bool) -> Re
 /// Enqueues an upgrade of the instance to the given version of OpenClaw, or to the configured one.
 pub async fn upgrade(app: &App, by: &By, id: &InstanceId, version: Option<String>) -> Result<TaskId> {
     ask(app, by, id, UpgradeInstance { instance_id: id.clone(), version }, "upgrade").await
+}
+
+/// Refuses an instance that the platform only observes.
+async fn refuse_observed(app: &App, id: &InstanceId) -> Result<()> {
+    let instance = instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    match instance.is_there() && !instance.is_managed() {
+        true => Err(remote::host::Error::OnlyObserved.into()),
+        false => Ok(()),
+    }
 }
 
 async fn ask(app: &App, by: &By, id: &InstanceId, payload: impl task::Payload, what: &str) -> Result<TaskId> {
@@ -349,7 +368,10 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
         }
     };
     // Background work and the bot are switched on only while the instance has a holder.
-    enqueue_write_config(app, &mut tx, &instance, &by.operator).await?;
+    // Who has it is no reason to write what was adopted as it is, and to restart it.
+    if !instance.is_as_it_was() {
+        enqueue_write_config(app, &mut tx, &instance, &by.operator).await?;
+    }
     audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
     Ok(tx.commit().await?)
 }

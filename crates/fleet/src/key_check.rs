@@ -6,6 +6,7 @@ use base::id::InstanceId;
 use base::{Error, Kind, Page, Result, Sort};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
+use jiff::SignedDuration;
 use llm::key::ApplyKey;
 use openclaw::config::Found;
 use openclaw::rule::Rule;
@@ -85,6 +86,56 @@ pub async fn note(app: &App, checked: &Checked) -> Result<bool> {
     Ok(changed)
 }
 
+/// How often a key that is off, and was off when it was last asked about, is asked about again.
+const OFF_AGAIN: SignedDuration = SignedDuration::from_mins(55);
+
+/// Asks a foreign gateway about every key that should be off, with the key itself: that needs no management token.
+/// Records what it says, and starts to switch off what is on. Returns how many are.
+pub async fn ask_off(app: &App) -> Result<usize> {
+    if app.upstream.embedded {
+        return Ok(0);
+    }
+    let sort = Sort { column: "created_at", descending: false };
+    let now = app.clock.now();
+    let mut asks: Vec<BoxFuture<'_, Result<bool>>> = vec![];
+    for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
+        let known = gateway_key::observed(&app.db, &key.id).await?;
+        let recent = key.last_checked_at.is_some_and(|at| now.duration_since(at).abs() < OFF_AGAIN);
+        if key.enabled() || key.gateway_id.is_empty() || (known.is_on() == Some(false) && recent) {
+            continue;
+        }
+        asks.push(Box::pin(note_off(app, key)));
+    }
+    let answers = stream::iter(asks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
+    let on = answers.into_iter().collect::<Result<Vec<bool>>>()?;
+    Ok(on.into_iter().filter(|is_on| *is_on).count())
+}
+
+/// Asks about one of them. Returns whether it is on.
+async fn note_off(app: &App, key: GatewayKey) -> Result<bool> {
+    let is_on = match app.upstream.gateway.check_key(&key.key(&app.sealer)?).await {
+        KeyState::Valid | KeyState::Exhausted => true,
+        KeyState::Invalid | KeyState::Denied => false,
+        KeyState::Throttled | KeyState::Unreachable(_) => return Ok(false),
+    };
+    let mut tx = app.db.begin().await?;
+    let Some(record) = gateway_key::lock(&mut tx, &key.id).await?.filter(|record| !record.enabled()) else {
+        return Ok(false);
+    };
+    let state = if is_on { gateway_key::ON } else { gateway_key::OFF };
+    let changed = gateway_key::set_state(&mut tx, &key.id, state, app.clock.now()).await?;
+    if is_on && changed {
+        let detail = "the gateway accepts it, although it is switched off here";
+        let event = AuditEvent { action: Action::KeySync, level: Level::Error, target: &key.name, detail };
+        audit::record(app, &mut tx, &By::system(), event).await?;
+    }
+    if is_on && !record.dirty {
+        llm::key::switch(app, &mut tx, record, SELF_HEAL).await?;
+    }
+    tx.commit().await?;
+    Ok(is_on)
+}
+
 const PLAN: &str = "make the LLM gateway agree with the record of its sub key";
 
 /// Starts to make a foreign gateway agree with our record of a key that it refuses: by a repair of the key's instance
@@ -150,7 +201,7 @@ pub async fn rewrite_wrong(app: &Arc<App>) -> Result<Vec<InstanceId>> {
         if post.instances.is_empty() || host::reach(&app, &post.server).await.is_err() {
             return vec![];
         }
-        let looks = post.instances.iter().filter(|member| member.is_there() && !member.busy);
+        let looks = post.instances.iter().filter(|member| member.instance.is_managed() && !member.busy);
         let looks: Vec<BoxFuture<'_, Option<InstanceId>>> =
             looks.map(|member| Box::pin(has_wrong(&app, &member.instance)) as BoxFuture<'_, _>).collect();
         stream::iter(looks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await.into_iter().flatten().collect()

@@ -36,7 +36,8 @@ pub async fn recover(app: &Arc<App>) -> Result<(Vec<InstanceId>, Vec<InstanceId>
         for member in post.instances {
             let instance = &member.instance;
             let due = instance.health_status == Health::Unhealthy && instance.health_fail_count >= MOST_FAILURES;
-            if !due || member.busy || !member.is_there() {
+            // What nothing starts cannot be started again.
+            if !due || member.busy || !member.instance.is_managed() {
                 continue;
             }
             match consider(app, &member).await {

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use base::{Error, Kind};
 use futures_util::{SinkExt as _, StreamExt as _};
-use openclaw::frame::{MAX_BEFORE_HELLO, Refusal, Request, Said, Scope, accepted, connect, payload, refusal};
+use openclaw::frame::{
+    Challenge, MAX_BEFORE_HELLO, Refusal, Request, Said, Scope, accepted, connect, payload, refusal,
+};
 use remote::assistant::{Message, Road, Socket, SocketError, Utf8Bytes, is_out_of_memory, upgrade};
 use remote::host::{Error as HostError, Forwarded, Host};
 use serde::de::DeserializeOwned;
 use store::instance::Instance;
 use tokio::time::timeout;
 
-use crate::{App, listener, tenant};
+use crate::{App, listener, platform_device, tenant};
 
 const LIMIT: Duration = Duration::from_secs(5);
 /// Timeout until there is a socket and the server has confirmed whose it is.
@@ -48,7 +50,29 @@ impl From<Silence> for Error {
     }
 }
 
-type Heard<T> = std::result::Result<T, Silence>;
+type Heard<T> = Result<T, Silence>;
+
+/// Why a handshake ended without a connection.
+enum Greeting {
+    /// The platform's device is not approved there.
+    NotPaired(Error),
+    Failed(Silence),
+}
+
+impl From<Silence> for Greeting {
+    fn from(silence: Silence) -> Greeting {
+        Greeting::Failed(silence)
+    }
+}
+
+impl From<Greeting> for Silence {
+    fn from(greeting: Greeting) -> Silence {
+        match greeting {
+            Greeting::NotPaired(error) => Silence::Wedged(error),
+            Greeting::Failed(silence) => silence,
+        }
+    }
+}
 
 pub struct Rpc {
     socket: Socket,
@@ -56,26 +80,48 @@ pub struct Rpc {
 }
 
 impl Rpc {
-    /// Connects and does the handshake, which may take five seconds from when the gateway is reached.
+    /// Connects and does the handshake, which may take five seconds from when the gateway is reached. The first one with a
+    /// gateway in a container takes longer: the platform is approved there.
     pub async fn open(app: &App, host: &Host, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
         let port = instance.gateway_port.number();
-        let road = Road::new(Box::new(way(app, host, instance, port).await?), format!("127.0.0.1:{port}"));
-        Rpc::over(app, road, instance, scopes).await
+        let road = async || -> Heard<Road> {
+            Ok(Road::new(Box::new(way(app, host, instance, port).await?), format!("127.0.0.1:{port}")))
+        };
+        match Rpc::greet(app, road().await?, instance, scopes).await {
+            Err(Greeting::NotPaired(_)) => {
+                platform_device::approve(app, host, instance).await?;
+                Rpc::over(app, road().await?, instance, scopes).await
+            }
+            greeted => greeted.map_err(Silence::from),
+        }
     }
 
     /// The same over a connection that the caller has opened, and whose other end it trusts with the token.
     pub async fn over(app: &App, road: Road, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
-        let token = instance.token(&app.sealer).map_err(Error::from)?;
+        Ok(Rpc::greet(app, road, instance, scopes).await?)
+    }
+
+    async fn greet(app: &App, road: Road, instance: &Instance, scopes: &[Scope]) -> Result<Rpc, Greeting> {
+        let token = instance.token(&app.sealer).map_err(Error::from).map_err(Silence::from)?;
+        let device = platform_device::of(&app.sealer, instance).map_err(Silence::from)?;
         let opened = async {
             let road = road.at_first(MAX_BEFORE_HELLO);
             let mut rpc = Rpc { socket: upgrade(road, None, LONGEST).await.map_err(odd)?, next: 1 };
-            // The gateway first sends a challenge. Only browsers have to sign it.
-            rpc.heard(|said| matches!(said, Said::Event(event) if event == "connect.challenge")).await?;
-            rpc.socket.send(Message::text(connect("1", &token, scopes).expose())).await.map_err(odd)?;
-            accepted(&rpc.answer("1").await?)?;
-            Ok::<_, Silence>(rpc)
+            // The gateway first sends a challenge. Only a device has to sign it.
+            let is_challenge = |said: &Said<'_>| matches!(said, Said::Event(event) if event == "connect.challenge");
+            let challenge = Challenge::read(&rpc.heard(is_challenge).await?);
+            let hello = connect("1", &token, scopes, device.as_ref().map(|device| (device, &challenge)));
+            rpc.socket.send(Message::text(hello.expose())).await.map_err(odd)?;
+            let answer = rpc.answer("1").await?;
+            match refusal(&answer).map_err(Silence::from)? {
+                Some(error) if device.is_some() && error.refusal() == Refusal::NotPaired => {
+                    Err(Greeting::NotPaired(error.to_error()))
+                }
+                Some(error) => Err(Silence::from(error.to_error()).into()),
+                None => Ok(rpc),
+            }
         };
-        timeout(LIMIT, opened).await.unwrap_or_else(|_| Err(late()))
+        timeout(LIMIT, opened).await.unwrap_or_else(|_| Err(late().into()))
     }
 
     /// Sends one request and returns the payload of its answer, within five seconds.

@@ -176,7 +176,7 @@ fn target(member: &Member, own_home: Option<&str>, since: Since, now: Timestamp)
     let home = instance.home.as_deref().or(own_home).unwrap_or("/root");
     let home = home.trim_end_matches('/');
     Ok(Target {
-        unit: tenant::unit(instance)?,
+        runner: tenant::runner(instance)?,
         port: instance.gateway_port,
         home: home.to_owned(),
         config_path: Layout::of(home).config_path(),

@@ -43,6 +43,27 @@ queue::of_instance! {
     RetireInstance = "retire_instance" {} for ManageInstances at Fleet;
     /// Stop the instance, free its port, start it.
     RestartInstance = "restart_instance" {} for ManageInstances at People;
+    /// Move an assistant back to where it was before it was moved into a cell.
+    MoveBack = "move_back" {} for PlaceInstances at Fleet;
+}
+
+/// Move an adopted assistant into a cell: what was adopted stays, stopped, and is gone back to if it does not start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MoveIntoCell {
+    pub instance_id: InstanceId,
+    /// Whether it keeps its own model provider; as it is if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps_llm: Option<bool>,
+}
+
+impl Payload for MoveIntoCell {
+    const TYPE: &'static str = "move_into_cell";
+    const PRIORITY: Priority = Priority::Fleet;
+    const PERMISSION: Permission = Permission::AdoptInstances;
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(self.instance_id.clone()))
+    }
 }
 
 /// Bring what our records want to the instance.

@@ -100,6 +100,9 @@ pub async fn create(
     let instance = target.instance;
     let mut tx = app.db.begin().await?;
     let found = target.lock(&mut tx).await?;
+    if found.is_there() && !found.is_managed() {
+        return Err(Error::conflict("nothing is written to this assistant: its bot is set where it runs"));
+    }
     let hash = app.sealer.hash(&new.bot_token);
     let mut senders = vec![];
     for old in chat_binding::live(&mut tx, instance).await?.into_iter().filter(|b| b.platform == new.platform) {

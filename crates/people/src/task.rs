@@ -19,9 +19,9 @@ queue::of_instance! {
     WriteConfig = "write_config" {} for ManageInstances at People, coalesces, raises;
 }
 
-/// Enqueues `write_config`, if the instance is on its server already.
+/// Enqueues `write_config`, if the instance is on its server already and the platform may write there.
 pub async fn enqueue_write_config(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<Option<TaskId>> {
-    if !instance.is_on_server() {
+    if !instance.is_managed() {
         return Ok(None);
     }
     enqueue(app, tx, &WriteConfig { instance_id: instance.id.clone() }, source, None).await.map(Some)

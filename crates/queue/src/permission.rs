@@ -104,11 +104,12 @@ permissions! {
         "POST /instances/{id}/cell/enter", "POST /cells/enter", "PUT /instances/{id}/cell/limits",
         "GET /instances/health-check", "POST /repairs/preview",
     ],
-    /// Say where an instance lives: `home`, `unit`, `container_id` and `is_main`.
-    PlaceInstances = "instances.place" for &[SuperAdmin] => [],
-    /// Look for assistants that a server has already, and adopt them.
+    /// Say where an instance lives: `home`, `unit`, `container_id` and `is_main`; move one back to where it was adopted.
+    PlaceInstances = "instances.place" for &[SuperAdmin] => ["POST /instances/{id}/move-back"],
+    /// Look for assistants that a server has already, adopt them, and move them into cells.
     AdoptInstances = "instances.adopt" for &[SuperAdmin, Operator] => [
         "GET /servers/{id}/discover", "POST /servers/{id}/adopt/preview", "POST /servers/{id}/adopt",
+        "POST /assistant-instances/{id}/adopt", "POST /instances/{id}/move-into-cell",
     ],
     /// Assign an instance that is not kept apart on its server.
     AssignUnisolated = "instances.assign_unisolated" for &[SuperAdmin] => [],

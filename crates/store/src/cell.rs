@@ -124,6 +124,12 @@ pub async fn set_written(conn: impl Into<Conn<'_>>, id: &InstanceId, written: &W
         .map(drop)
 }
 
+/// Forgets the cell of an instance that is moved to where it has none. What was asked for it stays.
+pub async fn forget(tx: &mut Tx, id: &InstanceId) -> Result<()> {
+    let sql = "UPDATE cell SET state = 'unknown', unit_hash = '' WHERE instance_id = ?";
+    tx.run(sql, args![id]).await.map(drop)
+}
+
 /// Records the hash of the unit that was just written.
 pub async fn set_unit_hash(conn: impl Into<Conn<'_>>, id: &InstanceId, hash: &str) -> Result<()> {
     let sql = "INSERT INTO cell (instance_id, unit_hash) VALUES (?, ?) \

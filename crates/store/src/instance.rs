@@ -37,6 +37,22 @@ word! {
     }
 }
 
+word! {
+    /// What starts an instance on its server.
+    pub enum Runner {
+        /// A unit of the system.
+        Unit = "unit",
+        /// A unit of its user's own systemd.
+        UserUnit = "user_unit",
+        /// A container, which Docker starts.
+        Container = "container",
+        /// Nothing: somebody started the process. It is only observed.
+        Process = "process",
+        /// It answers at an address of its own, and nothing is known of it on its server.
+        Address = "address",
+    }
+}
+
 impl Isolation {
     /// Whether employees may claim it and pools may contain it. Only a super administrator may assign the others.
     pub fn is_offered(self) -> bool {
@@ -81,6 +97,7 @@ record! {
         pub home: Option<NonEmpty>,
         /// `None` if the unit has the name that we derive from the id.
         pub unit: Option<NonEmpty>,
+        pub runner: Runner,
         pub isolation: Isolation,
         /// The Unix user as last observed; empty if never.
         pub runs_as: String,
@@ -109,10 +126,31 @@ impl Instance {
         self.is_main || self.home.is_some()
     }
 
-    /// Whether the platform adopted an existing unit: a super administrator named it, or declared it the login user's
-    /// own.
-    pub fn is_unit_adopted(&self) -> bool {
-        self.is_main || self.unit.is_some()
+    /// Whether the platform may write its configuration, and start and stop it.
+    pub fn is_managed(&self) -> bool {
+        let is_started = matches!(self.runner, Runner::Unit | Runner::UserUnit | Runner::Container);
+        self.is_on_server() && is_started
+    }
+
+    /// Whether a new token reaches it. What was adopted as it is keeps the token that it has.
+    pub fn takes_token(&self) -> bool {
+        !self.is_there() || self.is_managed() && !self.is_as_it_was()
+    }
+
+    /// Whether it was adopted as it is: the platform never wrote its configuration.
+    pub fn is_as_it_was(&self) -> bool {
+        self.own_llm && self.config_hash.is_empty()
+    }
+
+    /// Whether it is on its server, or answers at an address of its own.
+    pub fn is_there(&self) -> bool {
+        self.is_on_server() || self.runner == Runner::Address
+    }
+
+    /// Whether the platform adopted what runs it: a super administrator named its unit, or declared it the login user's
+    /// own, or it is somebody else's container.
+    pub fn is_adopted(&self) -> bool {
+        self.is_main || self.unit.is_some() || self.runner == Runner::Container
     }
 }
 
@@ -123,8 +161,8 @@ pub fn token_place(id: &str) -> Place<'_> {
 /// Fails with `Taken` when the id is in use, by a deleted instance too.
 pub async fn insert(tx: &mut Tx, instance: &Instance) -> Result<()> {
     let sql = "INSERT INTO instance (id, id_key, container_id, server_id, name, gateway_port, gateway_url, gateway_token, \
-        model, health_status, notes, config_json, is_main, home, unit, isolation, created_at, updated_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        model, health_status, notes, config_json, is_main, home, unit, runner, isolation, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &instance.id,
         instance.id.key(),
@@ -141,6 +179,7 @@ pub async fn insert(tx: &mut Tx, instance: &Instance) -> Result<()> {
         instance.is_main,
         &instance.home,
         &instance.unit,
+        instance.runner,
         instance.isolation,
         instance.created_at,
         instance.updated_at
@@ -180,7 +219,7 @@ pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> 
 }
 
 record! {
-    /// Another instance of the same server: its home and its Unix user.
+    /// Another instance of the same server: its home and its Unix user. One in a container has none of them there.
     #[derive(Clone, Debug)]
     pub struct Neighbour { pub id: InstanceId, pub home: Option<NonEmpty>, pub runs_as: String }
 }
@@ -202,7 +241,8 @@ pub async fn pooled_but_shared(db: &Db) -> Result<Vec<InstanceId>> {
 
 /// The other instances of a server that are not deleted.
 pub async fn neighbours(conn: impl Into<Conn<'_>>, server: &ServerId, but: &InstanceId) -> Result<Vec<Neighbour>> {
-    let sql = "SELECT id, home, runs_as FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ?";
+    let sql = "SELECT id, home, runs_as FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ? \
+        AND container_id = ''";
     conn.into().all(sql, args![server.as_str(), but.as_str()]).await
 }
 
@@ -224,13 +264,29 @@ record! {
 
 /// The instances of a server with a home of their own, including deleted ones that are not retired yet.
 pub async fn housed(tx: &mut Tx, server: &ServerId) -> Result<Vec<Housed>> {
-    let sql = "SELECT i.id, i.home FROM instance i WHERE i.server_id = ? AND i.home <> '' AND i.is_main = 0 AND (i.deleted_at IS NULL \
+    let sql = "SELECT i.id, i.home FROM instance i WHERE i.server_id = ? AND i.home <> '' AND i.is_main = 0 AND i.container_id = '' AND (i.deleted_at IS NULL \
         OR EXISTS (SELECT 1 FROM task t WHERE t.instance_id = i.id AND t.type = 'retire_instance' AND t.status <> 'done')) ORDER BY i.id";
     tx.all(sql, args![server.as_str()]).await
 }
 
 pub async fn set_home(tx: &mut Tx, id: &InstanceId, home: &str) -> Result<()> {
     tx.run("UPDATE instance SET home = ? WHERE id = ?", args![home, id.as_str()]).await.map(drop)
+}
+
+/// Records where it is, what runs it there, and whose its model provider is.
+pub async fn set_place(tx: &mut Tx, instance: &Instance) -> Result<()> {
+    let sql =
+        "UPDATE instance SET home = ?, unit = ?, runner = ?, container_id = ?, isolation = ?, own_llm = ? WHERE id = ?";
+    let args = args![
+        &instance.home,
+        &instance.unit,
+        instance.runner,
+        &instance.container_id,
+        instance.isolation,
+        instance.own_llm,
+        &instance.id
+    ];
+    tx.run(sql, args).await.map(drop)
 }
 
 /// Records its Unix user and its isolation.
@@ -255,6 +311,10 @@ pub async fn set_adopted(
 ) -> Result<()> {
     let sql = "UPDATE instance SET openclaw_version = ?, config_hash = ?, own_llm = ?, runs_as = ? WHERE id = ?";
     tx.run(sql, args![version, config_hash, own_llm, runs_as, id.as_str()]).await.map(drop)
+}
+
+pub async fn set_own_llm(db: &Db, id: &InstanceId, own_llm: bool) -> Result<()> {
+    db.run("UPDATE instance SET own_llm = ? WHERE id = ?", args![own_llm, id.as_str()]).await.map(drop)
 }
 
 pub async fn set_version(db: &Db, id: &InstanceId, version: &str) -> Result<()> {

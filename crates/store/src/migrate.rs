@@ -37,6 +37,9 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (22, "reconcile", include_str!("../migrations/0022_reconcile.sql")),
     (23, "chat_sender", include_str!("../migrations/0023_chat_sender.sql")),
     (24, "adopt", include_str!("../migrations/0024_adopt.sql")),
+    (25, "runner", include_str!("../migrations/0025_runner.sql")),
+    (26, "answer_owner", include_str!("../migrations/0026_answer_owner.sql")),
+    (27, "upstream", include_str!("../migrations/0027_upstream.sql")),
 ];
 
 /// What a step made useless, although older processes still use it. The first start a week after the step removes it: by

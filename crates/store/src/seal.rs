@@ -29,6 +29,7 @@ pub struct Sealer {
     id: String,
     key: RandomizedNonceKey,
     hash: hmac::Key,
+    derive: hmac::Key,
 }
 
 impl Sealer {
@@ -37,10 +38,12 @@ impl Sealer {
         let bytes = STANDARD.decode(master.expose().trim()).ok().filter(|b| b.len() == 32);
         let bytes = bytes.ok_or(Error::Sealed("the master key is not 32 bytes in base64"))?;
         let key = RandomizedNonceKey::new(&AES_256_GCM, &bytes).map_err(|_| Error::Sealed("unusable master key"))?;
-        // The keyed hash has its own key, derived from the master key.
-        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), b"tidepool keyed hash");
+        // The keyed hash and the derived keys have keys of their own, derived from the master key.
+        let of_master = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
+        let own = |name: &str| hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&of_master, name.as_bytes()).as_ref());
+        let (hash, derive) = (own("tidepool keyed hash"), own("tidepool derived keys"));
         let id = digest::digest(&digest::SHA256, &bytes).as_ref()[..4].iter().map(|b| format!("{b:02x}")).collect();
-        Ok(Sealer { id, key, hash: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()) })
+        Ok(Sealer { id, key, hash, derive })
     }
 
     /// A new master key.
@@ -73,6 +76,15 @@ impl Sealer {
         let opened = opened.map_err(|_| Error::Sealed("altered, or moved from another row"))?;
         let text = String::from_utf8(opened.to_vec()).map_err(|_| Error::Sealed("not a text"))?;
         Ok(Secret::new(text))
+    }
+
+    /// A key that is not stored anywhere, because it can be made again: each purpose and id has another, and so has each
+    /// master key.
+    pub fn derive(&self, purpose: &str, id: &str) -> [u8; 32] {
+        let tag = hmac::sign(&self.derive, format!("{purpose}\0{id}").as_bytes());
+        let mut key = [0; 32];
+        key.copy_from_slice(tag.as_ref());
+        key
     }
 
     /// A keyed hash, to find equal secrets without opening them.
@@ -114,6 +126,17 @@ mod tests {
         for rubbish in ["", ".", "x.y", "00000000.AAAA"] {
             assert!(sealer.open(PLACE, rubbish).is_err());
         }
+    }
+
+    #[test]
+    fn a_derived_key_is_the_same_again_and_no_other_s() {
+        let master = Sealer::generate().unwrap();
+        let derive = |purpose: &str, id: &str| Sealer::new(&master).unwrap().derive(purpose, id);
+        assert_eq!(derive("device", "a"), derive("device", "a"));
+        assert_ne!(derive("device", "a"), derive("device", "b"));
+        assert_ne!(derive("device", "a"), derive("other", "a"));
+        let other = Sealer::new(&Sealer::generate().unwrap()).unwrap();
+        assert_ne!(derive("device", "a"), other.derive("device", "a"));
     }
 
     #[test]

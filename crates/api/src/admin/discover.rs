@@ -3,16 +3,16 @@
 use base::id::{NewInstanceId, ServerId};
 use base::{Email, Error, Name};
 use fleet::adopt::{self, Adopted, Preview, Wish};
-use fleet::discover::{self, Discovered};
+use fleet::discover::{self, Discovered, EmailSource};
 use openclaw::discover::{Config, Runner};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::admin::reconcile::StateField;
 use crate::envelope::Data;
-use crate::extract::{Admin, Answer, Body, Path, State};
+use crate::extract::{Admin, Answer, Body, Path, Query, State};
 use crate::state::{Api, Shared};
 
 pub fn routes() -> OpenApiRouter<Shared> {
@@ -90,9 +90,14 @@ pub struct DiscoveredGateway {
     last_session_at: Option<String>,
     /// The instance that it is; null if the platform does not know it.
     instance_id: Option<String>,
-    /// Why it cannot be adopted as it is; null if it can: `user_unit`, `process`, `container` and `home` (what runs it), `state_elsewhere`
-    /// and `home_unknown` (its files are not in the folder .openclaw of a home), `no_token`, `config_broken`, `config_missing`,
-    /// `config_too_large`, `config_unreadable`.
+    /// The e-mail address of its employee, as `email_file` or `email_field` has it; null if neither does. That is its user's word.
+    #[schema(example = "ada@example.com")]
+    email: Option<String>,
+    /// Nothing starts it: once adopted it is observed, and nothing is written there until it is moved into a cell.
+    only_observed: bool,
+    /// Why it cannot be adopted as it is; null if it can: `home` (nothing runs it), `container_stopped`, `port_not_published` (of a container),
+    /// `not_on_loopback` (the server cannot reach its port), `state_elsewhere` and `home_unknown` (its files are not in the folder
+    /// .openclaw of a home), `no_token`, `config_broken`, `config_missing`, `config_too_large`, `config_unreadable`.
     #[schema(example = "no_token")]
     obstacle: Option<&'static str>,
 }
@@ -104,22 +109,40 @@ pub struct DiscoveredGateways {
     complete: bool,
 }
 
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DiscoverQuery {
+    /// A file of each home that has the e-mail address of its employee, as a path below the home. Of what is in the file only an
+    /// address is read.
+    #[param(example = ".config/owner")]
+    email_file: Option<String>,
+    /// A field of each configuration that has it, its parts separated by dots.
+    #[param(example = "env.vars.OWNER")]
+    email_field: Option<String>,
+}
+
 /// Every OpenClaw gateway that runs on the server or is configured there, whoever made it (beyond the spec): units of the system and of
 /// users, processes that nobody starts again, containers, and homes with a configuration. Nothing is changed: files in a home are read as the
 /// user whose home it is, and no value of a secret leaves the platform.
-#[utoipa::path(get, path = "/servers/{id}/discover", tag = "servers", params(("id" = String, Path)), responses(
+#[utoipa::path(get, path = "/servers/{id}/discover", tag = "servers", params(("id" = String, Path), DiscoverQuery), responses(
     (status = 200, body = DiscoveredGateways),
     (status = 409, description = "the server has no SSH key that can be used, or shows another host key than before"),
     (status = 503, description = "the server cannot be reached"),
 ))]
-async fn discover_server(_: Admin, api: State, Path(id): Path<ServerId>) -> Answer<DiscoveredGateways> {
-    let found = discover::discover(&api.app, &id).await?;
+async fn discover_server(
+    _: Admin,
+    api: State,
+    Path(id): Path<ServerId>,
+    Query(query): Query<DiscoverQuery>,
+) -> Answer<DiscoveredGateways> {
+    let emails = EmailSource { file: query.email_file, field: query.email_field };
+    let found = discover::discover(&api.app, &id, &emails).await?;
     let list = found.list.into_iter().map(|one| shaped(&api, one)).collect();
     Ok(Data(DiscoveredGateways { list, complete: found.is_complete }))
 }
 
 fn shaped(api: &Api, found: Discovered) -> DiscoveredGateway {
-    let (port, gateway) = (found.port(), found.gateway);
+    let (port, only_observed, gateway) = (found.port(), found.is_only_observed(), found.gateway);
     let (open_to_others, lingers) = (gateway.is_open_to_others(), lingers(&gateway.runner));
     let (runner, name, image) = match gateway.runner {
         Runner::Unit { name } => (DiscoveredRunner::Unit, name, String::new()),
@@ -153,6 +176,8 @@ fn shaped(api: &Api, found: Discovered) -> DiscoveredGateway {
         has_token: found.has_token,
         last_session_at: gateway.last_session.map(|at| api.zone().show(at)),
         instance_id: found.instance.map(|id| id.to_string()),
+        email: found.email.map(|email| email.to_string()),
+        only_observed,
         obstacle: found.obstacle.map(|obstacle| obstacle.as_str()),
     }
 }
@@ -201,6 +226,8 @@ pub struct AdoptionPreview {
     changes: Vec<StateField>,
     /// Whether something of it needs a restart.
     needs_restart: bool,
+    /// Nothing starts it: it keeps its own model provider, and nothing is written there until it is moved into a cell.
+    only_observed: bool,
     /// Why it is not adopted; null if it is.
     refusal: Option<String>,
 }
@@ -239,6 +266,7 @@ async fn preview_adoption(
     let all = adopt::preview(&api.app, &who.by, &id, wishes(body)?).await?;
     let shaped = |one: Preview| AdoptionPreview {
         needs_restart: one.needs_restart(),
+        only_observed: one.is_only_observed,
         key: one.key,
         instance_id: one.id.to_string(),
         changes: one.changes.into_iter().map(StateField::from).collect(),

@@ -2,6 +2,7 @@
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Error, GatewayPort, Listing, Name, Secret, Sort, Text};
+use fleet::adopt;
 use fleet::instance::{self, Listed, New, Patch};
 use fleet::tenant;
 use queue::permission::Permission;
@@ -12,13 +13,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::instance_detail::{InstanceDetail, Secrets, detail};
+use super::instance_place::PlaceFound;
 use crate::config_json::ConfigJson;
 use crate::envelope::Data;
 use crate::error::ApiError;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
-use crate::words::{CellState, Health, Isolation};
+use crate::words::{CellState, Health, Isolation, Runner};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -62,6 +64,8 @@ pub struct InstanceItem {
     last_health_at: Option<String>,
     notes: String,
     is_main: bool,
+    /// What starts it on its server.
+    runner: Runner,
     /// How it is kept apart on its server: `own` has a Unix user and a home that the platform made for it alone, `none` is not on its
     /// server. All others are assigned by a super administrator only, and are neither listed for employees, claimed nor pooled: `adopted`
     /// (somebody else made its user, home or container: never cleaned or deleted), `shared` (it runs as root or as the login user, or in a home that
@@ -115,6 +119,7 @@ pub(super) fn shaped(api: &Api, listed: Listed, gateway_token: String) -> Instan
         last_health_at: instance.last_health_at.map(|at| api.zone().show(at)),
         notes: instance.notes,
         is_main: instance.is_main,
+        runner: instance.runner.into(),
         isolation: instance.isolation.into(),
         cell: cell.unwrap_or(store::cell::State::Unknown).into(),
         home_bytes,
@@ -228,16 +233,41 @@ pub struct NewInstance {
     /// The container that it runs in, where it is no service: only what Docker publishes for that one answers in its name.
     #[serde(default)]
     container_id: Text<100>,
-    /// Also make it on its server (beyond the spec): enqueues provision_instance. It gets a Unix user of its own; where that cannot be made,
-    /// the task fails.
+    /// Also make it on its server, if nothing is on its port there (beyond the spec): enqueues provision_instance. It gets a Unix user of
+    /// its own; where that cannot be made, the task fails.
     #[serde(default)]
     provision: bool,
+    /// Of a gateway that is found on its port: whether it keeps the model provider of its own (beyond the spec). If not, it gets a key and
+    /// the models of our LLM gateway.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    keeps_llm: bool,
+    /// Of a gateway that is found on its port: whether what needs a restart is brought at once (beyond the spec).
+    #[serde(default)]
+    restart: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// An instance that was made.
+#[derive(Serialize, ToSchema)]
+pub struct MadeInstance {
+    #[serde(flatten)]
+    pub instance: InstanceDetail,
+    #[serde(flatten)]
+    pub place: PlaceFound,
 }
 
 /// Makes an instance.
-#[utoipa::path(post, path = "/assistant-instances", tag = "instances", request_body = NewInstance, responses((status = 200, body = InstanceDetail)))]
-async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer<InstanceDetail> {
-    let id = body.id.id();
+///
+/// Its server is looked at, if `gateway_port` is given and the caller may adopt: a gateway of OpenClaw on that port is adopted. If nothing is
+/// there, `provision` makes it. Otherwise the record stays, on no server, and is offered to nobody. One that answers at its
+/// own `gateway_url` needs no server.
+#[utoipa::path(post, path = "/assistant-instances", tag = "instances", request_body = NewInstance, responses((status = 200, body = MadeInstance)))]
+async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer<MadeInstance> {
+    let (id, keeps_llm, restart) = (body.id.id(), body.keeps_llm, body.restart);
     let new = New {
         id: body.id,
         name: body.name.into(),
@@ -254,8 +284,9 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
         container_id: body.container_id.into(),
         provision: body.provision,
     };
-    instance::create(&api.app, &who.by, new).await?;
-    detail(&api, &who.by, &id, Secrets::of(&who.by)).await
+    let made = adopt::record::create(&api.app, &who.by, new, keeps_llm, restart).await?;
+    let Data(instance) = detail(&api, &who.by, &id, Secrets::of(&who.by)).await?;
+    Ok(Data(MadeInstance { instance, place: made.into() }))
 }
 
 /// An address that a browser opens a socket to, and no other kind. Loopback is the server's own; a name is looked at when

@@ -12,7 +12,7 @@ use super::instance::{InstanceItem, shaped};
 use crate::envelope::Data;
 use crate::extract::Answer;
 use crate::state::Api;
-use crate::words::{EntryStatus, KeyStatus, Origin};
+use crate::words::{EntryStatus, KeyStatus, Origin, Runner};
 
 #[derive(Serialize, ToSchema)]
 pub struct PastBinding {
@@ -40,6 +40,15 @@ pub struct Event {
 }
 
 #[derive(Serialize, ToSchema)]
+pub struct MovedFrom {
+    runner: Runner,
+    #[schema(example = "/home/ada")]
+    home: String,
+    unit: String,
+    moved_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
 pub struct InstanceDetail {
     #[serde(flatten)]
     instance: InstanceItem,
@@ -47,6 +56,8 @@ pub struct InstanceDetail {
     config_json: String,
     home: String,
     unit: String,
+    /// Where it was before it was moved into a cell, and is moved back to; null if it was not.
+    moved_from: Option<MovedFrom>,
     /// Who had it, newest first; the live one has no `ended_at`.
     bindings: Vec<PastBinding>,
     pool_entry: Option<PoolPlace>,
@@ -60,8 +71,10 @@ pub struct InstanceDetail {
 pub struct InstanceKey {
     id: String,
     status: KeyStatus,
-    /// Whether it opens the gateway at present.
+    /// What our records want of it at present.
     enabled: bool,
+    /// A gateway of another's has not followed the last change yet: see GET /keys.
+    pending: bool,
     last_checked_at: Option<String>,
 }
 
@@ -104,7 +117,15 @@ pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets
     let about = queue::audit::AuditFilter { target, without_logins: true, ..Default::default() };
     let newest = Sort { column: "id", descending: true };
     let events = queue::audit::list(&api.app, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
+    let moved = |moved: store::moved_from::MovedFrom| MovedFrom {
+        runner: moved.runner.into(),
+        home: moved.home,
+        unit: moved.unit.map(Into::into).unwrap_or_default(),
+        moved_at: api.zone().show(moved.moved_at),
+    };
+    let is_moved = |moved: &store::moved_from::MovedFrom| moved.state == store::moved_from::MoveState::Moved;
     Ok(Data(InstanceDetail {
+        moved_from: store::moved_from::find(&api.app.db, id).await?.filter(is_moved).map(moved),
         instance: shaped(api, listed, token),
         config_json,
         home: home.map(Into::into).unwrap_or_default(),
@@ -117,6 +138,7 @@ pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets
         }),
         key: instance::key(&api.app, id).await?.map(|key| InstanceKey {
             enabled: key.enabled(),
+            pending: key.dirty && !api.app.upstream.embedded,
             id: key.id.into(),
             status: key.status.into(),
             last_checked_at: key.last_checked_at.map(|at| api.zone().show(at)),

@@ -13,6 +13,7 @@ mod event;
 mod guardian;
 mod instance;
 mod instance_detail;
+mod instance_place;
 mod job_run;
 mod key;
 mod marketplace;
@@ -43,6 +44,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(server::routes())
         .merge(container::routes())
         .merge(instance::routes())
+        .merge(instance_place::routes())
         .merge(assistant::routes())
         .merge(reconcile::routes())
         .merge(discover::routes())

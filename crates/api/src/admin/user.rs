@@ -10,7 +10,6 @@ use utoipa_axum::routes;
 
 use crate::envelope::Data;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
-use crate::shape::Deleted;
 use crate::state::{Api, Shared};
 use crate::words::Status;
 
@@ -74,6 +73,37 @@ fn item(api: &Api, Holding { user, first, total_tokens, total_requests, est_cost
         created_at: api.zone().show(user.created_at),
         revoked_at: user.revoked_at.map(|at| api.zone().show(at)),
     }
+}
+
+/// A sub key that still opens the LLM gateway, although the revocation is in our records.
+#[derive(Serialize, ToSchema)]
+pub struct PendingKey {
+    #[schema(example = "assistant-01")]
+    name: String,
+    /// Why the gateway has not followed; empty while it is only under way.
+    problem: String,
+}
+
+/// An employee after a change.
+#[derive(Serialize, ToSchema)]
+pub struct ChangedUser {
+    #[serde(flatten)]
+    user: UserItem,
+    /// With a gateway of another's, the sub keys of a revoked person that still open it. Each is tried again until it is
+    /// off; meanwhile GET /keys shows it, and the alert `key_not_revoked` is raised. Empty when the revocation holds.
+    pending_keys: Vec<PendingKey>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct DeletedUser {
+    id: String,
+    /// As of PATCH /users/{id}.
+    pending_keys: Vec<PendingKey>,
+}
+
+async fn pending_keys(api: &Api, user: &UserId) -> base::Result<Vec<PendingKey>> {
+    let keys = llm::key::unrevoked_of(&api.app, user).await?;
+    Ok(keys.into_iter().map(|key| PendingKey { name: key.name, problem: key.problem }).collect())
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -166,8 +196,12 @@ pub struct UserPatch {
 }
 
 /// Changes an employee.
-#[utoipa::path(patch, path = "/users/{id}", tag = "users", params(("id" = String, Path)), request_body = UserPatch, responses((status = 200, body = UserItem)))]
-async fn update(who: Admin, api: State, Path(id): Path<UserId>, Body(body): Body<UserPatch>) -> Answer<UserItem> {
+///
+/// Revoking switches the sub keys of the person's instances off. With a gateway of another's this answers when it has
+/// followed, or after two seconds; `pending_keys` names what still opens it.
+#[utoipa::path(patch, path = "/users/{id}", tag = "users", params(("id" = String, Path)), request_body = UserPatch, responses((status = 200, body = ChangedUser)))]
+async fn update(who: Admin, api: State, Path(id): Path<UserId>, Body(body): Body<UserPatch>) -> Answer<ChangedUser> {
+    let revokes = matches!(body.status, Some(Status::Revoked));
     let patch = Patch {
         name: body.name.map(Into::into),
         department: body.department.map(Into::into),
@@ -177,14 +211,18 @@ async fn update(who: Admin, api: State, Path(id): Path<UserId>, Body(body): Body
         forget_identity: body.forget_identity,
     };
     user::update(&api.app, &who.by, &id, patch).await?;
-    Ok(Data(item(&api, user::holding(&api.app, &id).await?)))
+    let pending_keys = if revokes { pending_keys(&api, &id).await? } else { vec![] };
+    Ok(Data(ChangedUser { user: item(&api, user::holding(&api.app, &id).await?), pending_keys }))
 }
 
 /// Deletes an employee: soft, the account stays listed as revoked.
-#[utoipa::path(delete, path = "/users/{id}", tag = "users", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
-async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
-    user::delete(&api.app, &who.by, &UserId::named(id.clone())).await?;
-    Ok(Data(Deleted { id }))
+///
+/// `pending_keys` names sub keys that still open a gateway of another's, as of PATCH /users/{id}.
+#[utoipa::path(delete, path = "/users/{id}", tag = "users", params(("id" = String, Path)), responses((status = 200, body = DeletedUser)))]
+async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<DeletedUser> {
+    let user = UserId::named(id.clone());
+    user::delete(&api.app, &who.by, &user).await?;
+    Ok(Data(DeletedUser { id, pending_keys: pending_keys(&api, &user).await? }))
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -12,7 +12,7 @@ use openclaw::program;
 use queue::audit::{self, Action, AuditEvent};
 use remote::host::Command;
 use remote::host::file::{self, Expect, Hash, Write};
-use store::instance;
+use store::instance::{self, Runner};
 
 use super::desired::Desired;
 use super::{Assistant, cell, install, pending};
@@ -109,8 +109,11 @@ pub struct Edited {
     pub written: bool,
 }
 
-/// Edits the configuration. What would not be valid is not written.
+/// Edits the configuration. What would not be valid is not written, nor is anything of an instance that is only observed.
 pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: Editing<'_>) -> Result<Edited> {
+    if !assistant.instance.is_managed() {
+        return Err(remote::host::Error::OnlyObserved.into());
+    }
     for _ in 0..TRIES {
         let found = read(assistant).await?;
         let (before, expect) = match found {
@@ -208,8 +211,12 @@ pub async fn confirm(app: &App, assistant: &Assistant, version: &Version, change
 /// Has OpenClaw itself look at a configuration, aside, so that nothing of the instance is touched. `None` where its program is not ours.
 pub async fn validate(assistant: &Assistant, version: &Version, document: &Document) -> Result<Option<Validation>> {
     let script = Command::script("validate-config", &[program::VALIDATE]);
-    let command = script.arg(install::program(version)).stdin(document.text()).limit(VALIDATE);
-    let output = cell::run(assistant, command).await?;
+    // A container has a program of its own.
+    let program = match assistant.instance.runner {
+        Runner::Container => program::NAME.to_owned(),
+        _ => install::program(version),
+    };
+    let output = cell::run(assistant, script.arg(program).stdin(document.text()).limit(VALIDATE)).await?;
     match output.status {
         0 => Validation::parse(&output.text())
             .map(Some)

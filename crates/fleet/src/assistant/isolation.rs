@@ -11,7 +11,7 @@ use base::id::{InstanceId, ServerId};
 use people::holder;
 use queue::alert::{self, Rule};
 use queue::audit::{self, Action, AuditEvent, By};
-use store::instance::{self, Instance, Isolation, Neighbour};
+use store::instance::{self, Instance, Isolation, Neighbour, Runner};
 use store::notice::{Notice, Topic};
 use store::pool::{self, Entry};
 use store::unix_user::{self, UnixUser};
@@ -47,7 +47,7 @@ fn judge(
     neighbours: &[Neighbour],
 ) -> Isolation {
     // Somebody else made the container and what is in it, and the platform cannot clean it.
-    if !instance.container_id.is_empty() && !instance.is_main {
+    if !instance.container_id.is_empty() && !instance.is_main || instance.runner == Runner::Address {
         return Isolation::Adopted;
     }
     if !instance.is_on_server() {
@@ -88,7 +88,9 @@ fn made<'a>(users: &'a [UnixUser], instance: &'a Instance) -> impl Iterator<Item
 /// Judges all instances of a server by what a look at it saw, and writes down what changed.
 pub async fn observe(app: &App, server: &ServerId, all: &[Instance], seen: &[(usize, Seen)]) -> Result<()> {
     let users = unix_user::of_server(&app.db, server).await?;
-    let neighbours: Vec<Neighbour> = all.iter().map(Neighbour::from).collect();
+    // The home of a container is inside of it, whatever it is called.
+    let on_server = all.iter().filter(|instance| instance.container_id.is_empty());
+    let neighbours: Vec<Neighbour> = on_server.map(Neighbour::from).collect();
     let cells: HashMap<InstanceId, Openings> = cell::of_server(&app.db, server)
         .await?
         .into_iter()
@@ -227,6 +229,7 @@ mod tests {
             is_main,
             home: NonEmpty::new(home),
             unit: None,
+            runner: Runner::Unit,
             isolation: Isolation::Unknown,
             runs_as: String::new(),
             openclaw_version: None,

@@ -1,4 +1,4 @@
-//! What an instance writes: the last lines of its journal, and what comes.
+//! What an instance writes to its console: the last lines, and what comes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::id::InstanceId;
 use base::{Kind, Result, Secret};
 use jiff::Timestamp;
-use remote::host::journal::{self, Entry, Follow};
+use remote::host::journal::{Entry, Follow};
 use store::{chat_binding, gateway_key, instance};
 
 use super::Assistant;
@@ -28,7 +28,7 @@ impl From<Entry> for Line {
 
 /// The last lines, oldest first.
 pub async fn last(assistant: &Assistant, lines: usize) -> Result<Vec<Line>> {
-    Ok(journal::last(&assistant.host, &assistant.place.unit, lines).await?.into_iter().map(Line::from).collect())
+    Ok(assistant.place.runner.last_lines(&assistant.host, lines).await?.into_iter().map(Line::from).collect())
 }
 
 /// What takes the instance's own secrets out of what it writes.
@@ -66,9 +66,10 @@ pub struct Stream {
 
 /// The last lines, and then those that come.
 pub async fn follow(app: &App, assistant: &Assistant, lines: usize) -> Result<Stream> {
-    let entries = journal::last(&assistant.host, &assistant.place.unit, lines).await?;
+    let runner = &assistant.place.runner;
+    let entries = runner.last_lines(&assistant.host, lines).await?;
     let from = entries.last().map(|entry| entry.cursor.clone());
-    let follow = journal::follow(&assistant.host, &assistant.place.unit, from.as_ref(), FOLLOW).await?;
+    let follow = runner.follow(&assistant.host, from.as_ref(), FOLLOW).await?;
     let waiting = entries.into_iter().map(Line::from).collect();
     let id = assistant.id();
     Ok(Stream { veil: Veil::of(app, &id).await?, id, waiting, follow })

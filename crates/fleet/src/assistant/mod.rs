@@ -27,6 +27,7 @@ use base::id::InstanceId;
 use base::{Error, Kind, Result};
 use openclaw::Version;
 use remote::host::home::Home;
+use remote::host::runner::Runner;
 use remote::host::{Host, systemd};
 use store::instance::{self, Instance};
 use store::server::{self, Server};
@@ -141,12 +142,20 @@ impl Assistant {
 
     /// Its home, in which everything is done as the user whose home it is; `None` before it is made.
     pub fn home_if_any(&self) -> Option<Home<'_>> {
+        if let Runner::Container { id } = &self.place.runner {
+            return Some(Home::in_container(&self.host, &self.place.home, id));
+        }
         let owner = self.place.owner.as_deref()?;
         Some(Home::new(&self.host, &self.place.home, owner))
     }
 
     pub fn home(&self) -> Result<Home<'_>> {
         self.home_if_any().ok_or_else(|| Error::conflict("the instance's home is not on its server"))
+    }
+
+    /// The state of what runs it.
+    pub async fn service(&self) -> Result<systemd::State> {
+        Ok(self.place.runner.state(&self.host, &self.place.unit).await?)
     }
 
     pub fn port(&self) -> u16 {
@@ -165,6 +174,7 @@ mod tests {
         "assistant/install.rs",
         "discover.rs",
         "pairing.rs",
+        "platform_device.rs",
         "sweep.rs",
         "repair/exit_loop.rs",
         "reconcile/step.rs",

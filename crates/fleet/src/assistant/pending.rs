@@ -4,7 +4,6 @@
 use base::{Error, Result};
 use openclaw::config::needs_restart;
 use openclaw::document::Change;
-use remote::host::systemd;
 pub use store::reconcile::{Pending, Reconcile, Writing};
 
 use super::{Assistant, service};
@@ -37,7 +36,7 @@ pub async fn writing(
     summary: &str,
 ) -> Result<String> {
     // One that does not run reads it when it starts; there may be no unit yet.
-    let runs = systemd::state(&assistant.host, &assistant.place.unit).await?.is_running();
+    let runs = assistant.service().await?.is_running();
     let pending = match before.pending {
         Pending::Restart => Pending::Restart,
         other if !runs => other,

@@ -1,15 +1,21 @@
 //! Where an instance lives on its server. Homes are below the server's base folder, unless an administrator chose another; the main
 //! instance lives in the login user's.
 
+use base::id::ServerId;
 use base::{Error, Kind, NonEmpty, Result};
 use openclaw::Layout;
 use openclaw::unit::Name;
+use remote::host::runner::Runner;
 use remote::host::systemd::Unit;
-use remote::host::{Host, home};
-use store::instance::{self, Instance};
+use remote::host::{Host, home, ports};
+use store::Tx;
+use store::instance::{self, Instance, Runner as By};
 use store::server;
 
 use crate::{App, tenant};
+
+/// How many numbers of homes are tried that somebody else has on the server.
+const TRIES: usize = 100;
 
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -18,6 +24,8 @@ pub struct Place {
     pub owner: Option<String>,
     pub name: Name,
     pub unit: Unit,
+    /// What starts it.
+    pub runner: Runner,
 }
 
 impl Place {
@@ -30,7 +38,27 @@ impl Place {
         let home = checked(&home)?;
         let name = tenant::unit(instance)?;
         let unit = Unit::parse(name.as_str())?;
-        Ok(Place { owner: home::owner(host, &home).await?, home, name, unit })
+        // The home of a container is inside of it.
+        let owner = match instance.runner {
+            By::Container => None,
+            _ => home::owner(host, &home).await?,
+        };
+        // One whose home is gone may run all the same.
+        let runs_as = || Some(instance.runs_as.clone()).filter(|user| !user.is_empty());
+        let user = || owner.clone().or_else(runs_as).ok_or_else(|| Error::conflict("its user is not known"));
+        let (unit, runner) = match instance.runner {
+            By::Unit | By::Address => (unit.clone(), Runner::Unit(unit)),
+            By::UserUnit => {
+                let unit = unit.of_user(user()?);
+                (unit.clone(), Runner::Unit(unit))
+            }
+            By::Container => (unit, Runner::Container { id: instance.container_id.clone() }),
+            By::Process => {
+                let (port, user) = (instance.gateway_port.number(), user()?);
+                (unit, Runner::Process { port, user, state_dir: Layout::of(&home).state_dir() })
+            }
+        };
+        Ok(Place { home, owner, name, unit, runner })
     }
 
     pub fn state_dir(&self) -> String {
@@ -49,6 +77,11 @@ impl Place {
         Layout::of(&self.home).log_file()
     }
 
+    /// Whose gateway may be ended to free its port. A user's own systemd may have a unit that another user's has, too.
+    pub fn gateway<'a>(&'a self, state_dir: &'a str) -> ports::Instance<'a> {
+        ports::Instance { unit: &self.unit, state_dir, user: self.unit.user() }
+    }
+
     /// Beside the home, so that what is moved there stays on the same disk.
     pub fn archive(&self) -> String {
         format!("{}.archive", self.home)
@@ -56,25 +89,49 @@ impl Place {
 }
 
 /// Gives an instance that has none its home: the next number below the server's base folder.
-pub async fn give_home(app: &App, instance: &Instance) -> Result<Instance> {
+pub async fn give_home(app: &App, host: &Host, instance: &Instance) -> Result<Instance> {
     if instance.is_on_server() {
         return Ok(instance.clone());
     }
     let server_id = instance.server_id.clone();
+    let home = free_home(app, host, &server_id).await?;
     let mut tx = app.db.begin().await?;
     // Homes are given out under the server's lock, like ports.
-    let server = server::lock(&mut tx, &server_id).await?.ok_or(Kind::NotFound)?;
+    server::lock(&mut tx, &server_id).await?.ok_or(Kind::NotFound)?;
     let mut instance = instance::lock(&mut tx, &instance.id).await?.ok_or(Kind::NotFound)?;
     if instance.home.is_none() {
-        let taken = instance::homes(&mut tx, &server_id).await?;
-        let number = |home: &String| home.strip_prefix(&server.base_dir)?.strip_prefix('/')?.parse::<u32>().ok();
-        let last = taken.iter().filter_map(number).max().unwrap_or(0);
-        let home = format!("{}/{}", server.base_dir, last + 1);
+        require_free(&mut tx, &server_id, &home).await?;
         instance::set_home(&mut tx, &instance.id, &home).await?;
         instance.home = NonEmpty::new(home);
     }
     tx.commit().await?;
     Ok(instance)
+}
+
+/// The next home below the server's base folder at which there is nothing: neither a home that somebody else made, nor
+/// what is kept of an earlier one.
+pub async fn free_home(app: &App, host: &Host, server: &ServerId) -> Result<String> {
+    let mut tx = app.db.begin().await?;
+    let base = server::lock(&mut tx, server).await?.ok_or(Kind::NotFound)?.base_dir;
+    let taken = instance::homes(&mut tx, server).await?;
+    tx.commit().await?;
+    let number = |home: &String| home.strip_prefix(&base)?.strip_prefix('/')?.parse::<u32>().ok();
+    let last = taken.iter().filter_map(number).max().unwrap_or(0);
+    for number in (last..).skip(1).take(TRIES) {
+        let home = format!("{base}/{number}");
+        if home::is_absent(host, &[&home, &format!("{home}.archive")]).await? {
+            return Ok(home);
+        }
+    }
+    Err(Error::conflict("no place for a home is free on the server"))
+}
+
+/// Refuses a home that was given out meanwhile. The caller holds the server's lock.
+pub async fn require_free(tx: &mut Tx, server: &ServerId, home: &str) -> Result<()> {
+    match instance::homes(tx, server).await?.iter().any(|taken| taken == home) {
+        true => Err(Error::conflict("another instance got the same home at the same moment: it is tried again")),
+        false => Ok(()),
+    }
 }
 
 /// The names that the first releases gave to the Unix user of an instance: by its home's number, or by what its id comes to.

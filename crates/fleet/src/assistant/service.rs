@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use base::{Error, Kind, Result};
 use remote::host::Error as HostError;
-use remote::host::ports::{self, Freed, Instance, Verdict};
-use remote::host::systemd::{self, Active, State};
+use remote::host::ports::{self, Freed, Verdict};
+use remote::host::runner::Runner;
+use remote::host::systemd::{Active, State};
 
 use super::health::{self, Stage};
 use super::pending::{self, Pending};
@@ -19,13 +20,13 @@ const LOOK: Duration = Duration::from_millis(500);
 /// would end the chats of people for nothing.
 const RELOAD: Duration = Duration::from_secs(45);
 
-/// The unit's state; an instance without a unit cannot be started or stopped.
+/// The state of what runs it; an instance that nothing runs cannot be started or stopped.
 pub async fn state(assistant: &Assistant) -> Result<State> {
-    let state = systemd::state(&assistant.host, &assistant.place.unit).await?;
-    if state.is_loaded {
-        Ok(state)
-    } else {
-        Err(HostError::UnitMissing { unit: assistant.place.unit.to_string() }.into())
+    let state = assistant.service().await?;
+    match &assistant.place.runner {
+        _ if state.is_loaded => Ok(state),
+        Runner::Container { id } => Err(HostError::NoContainer(id.clone()).into()),
+        _ => Err(HostError::UnitMissing { unit: assistant.place.unit.to_string() }.into()),
     }
 }
 
@@ -40,15 +41,18 @@ pub async fn stop(progress: &impl Progress, assistant: &Assistant) -> Result<()>
 pub async fn stop_for_good(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
     require_ours(assistant).await?;
     let began = Instant::now();
-    systemd::stop(&assistant.host, &assistant.place.unit).await?;
+    assistant.place.runner.stop(&assistant.host).await?;
     progress.log(&format!("stopped after {:.1} s", began.elapsed().as_secs_f32())).await?;
     free_port(progress, assistant).await
 }
 
 /// A unit that the platform did not write is somebody else's program, whatever its name: it is stopped and started only where a super
-/// administrator named it.
+/// administrator named it, or where it was adopted.
 async fn require_ours(assistant: &Assistant) -> Result<()> {
-    if assistant.instance.is_unit_adopted() || unit::read(assistant).await?.is_some_and(|text| unit::is_ours(&text)) {
+    if let Runner::Process { .. } = assistant.place.runner {
+        return Err(HostError::OnlyObserved.into());
+    }
+    if assistant.instance.is_adopted() || unit::read(assistant).await?.is_some_and(|text| unit::is_ours(&text)) {
         return Ok(());
     }
     let name = &assistant.place.unit;
@@ -56,8 +60,12 @@ async fn require_ours(assistant: &Assistant) -> Result<()> {
 }
 
 async fn free_port(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
+    if let Runner::Container { .. } = assistant.place.runner {
+        // Docker has the port, and frees it.
+        return Ok(());
+    }
     let (port, state_dir) = (assistant.port(), assistant.place.state_dir());
-    let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
+    let whose = assistant.place.gateway(&state_dir);
     match ports::free(&assistant.host, port, &whose).await? {
         Freed::WasFree => Ok(()),
         Freed::Ended(owners) => {
@@ -74,23 +82,23 @@ async fn free_port(progress: &impl Progress, assistant: &Assistant) -> Result<()
 
 /// Starts the gateway and waits until it is ready.
 pub async fn start(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
-    let (host, name) = (&assistant.host, &assistant.place.unit);
+    let (host, runner) = (&assistant.host, &assistant.place.runner);
     let state = state(assistant).await?;
     require_ours(assistant).await?;
     if state.active == Active::Failed {
-        systemd::reset_failed(host, name).await?;
+        runner.reset_failed(host).await?;
     }
     if unit::follow_port(progress.app(), assistant).await? {
         progress.log(&format!("its unit starts it on port {} now", assistant.port())).await?;
     }
     pending::set(progress.app(), assistant, Pending::Start).await?;
     let began = Instant::now();
-    match systemd::start(host, name).await {
-        Ok(_) => {}
+    match runner.start(host).await {
+        Ok(()) => {}
         Err(HostError::StartLimit { .. }) => {
             progress.log("systemd had given it up: it may try again").await?;
-            systemd::reset_failed(host, name).await?;
-            systemd::start(host, name).await?;
+            runner.reset_failed(host).await?;
+            runner.start(host).await?;
         }
         Err(error) => return Err(error.into()),
     }
@@ -147,9 +155,13 @@ async fn wait(progress: &impl Progress, assistant: &Assistant, began: Instant) -
 
 /// Another gateway on the port would answer as well.
 async fn require_own(assistant: &Assistant, port: u16) -> Result<()> {
+    if let Runner::Container { .. } = assistant.place.runner {
+        // Whoever asked it proved that Docker publishes the port for it.
+        return Ok(());
+    }
     let listening = ports::look(&assistant.host, port).await?;
     let state_dir = assistant.place.state_dir();
-    let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
+    let whose = assistant.place.gateway(&state_dir);
     match listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own) {
         None => Ok(()),
         Some(other) => {

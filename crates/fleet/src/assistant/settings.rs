@@ -2,17 +2,15 @@
 
 use base::{Error, Result, Secret};
 use llm::key;
-use openclaw::config::{
-    Access, Background, Bind, Bot, Delivery, Gateway, Model, Senders, Settings, Telegram, webhook_port,
-};
+use openclaw::config::{Access, Background, Bot, Delivery, Gateway, Model, Senders, Settings, Telegram, webhook_port};
 use openclaw::document::{Document, Path};
 use people::chat_binding::DEFAULT_PLATFORM;
 use serde_json::Value;
-use store::instance::Instance;
+use store::instance::{Instance, Runner};
 use store::{chat_binding, chat_sender, gateway_key, model};
 
 use super::{Assistant, Place};
-use crate::App;
+use crate::{App, tenant};
 
 /// Everything of an instance, as our records have it now. A key is made where there is none yet.
 pub async fn of(app: &App, assistant: &Assistant) -> Result<Settings> {
@@ -49,8 +47,7 @@ async fn with(app: &App, assistant: &Assistant, access: Option<Access>) -> Resul
 
 fn gateway(app: &App, instance: &Instance, place: &Place) -> Result<Gateway> {
     Ok(Gateway {
-        port: instance.gateway_port,
-        bind: Bind::for_url(&instance.gateway_url),
+        listen: tenant::bind(instance).map(|bind| (instance.gateway_port, bind)),
         token: instance.token(&app.sealer)?,
         log_file: place.log_file(),
         origins: app.assistants.origins.clone(),
@@ -113,6 +110,8 @@ async fn bot(app: &App, instance: &Instance) -> Result<Option<Bot>> {
         false => Senders::Only(allowed.into_iter().map(|sender| sender.sender_id).collect()),
     };
     let delivery = match (app.bots.webhook(&binding.id), binding.secret(&app.sealer)?) {
+        // Docker publishes the gateway's port alone.
+        _ if instance.runner == Runner::Container => Delivery::Polling,
         (Some(url), Some(secret)) => Delivery::Webhook { url, secret, port: webhook_port(instance.gateway_port) },
         _ => Delivery::Polling,
     };

@@ -14,7 +14,7 @@ use super::{Assistant, archive, cell, health, install, pending, service, unit};
 use crate::progress::Progress;
 
 /// The first message to a cold assistant takes its time.
-const CHAT: Duration = Duration::from_secs(90);
+pub const CHAT: Duration = Duration::from_secs(90);
 
 /// What an earlier attempt of the same task left. What it changed is taken back here; the error says that, and ends this attempt.
 ///

@@ -7,14 +7,18 @@ pub use openclaw::unit::is_ours;
 use queue::audit::{self, Action, AuditEvent, By};
 use remote::host::file::{Expect, Hash};
 use remote::host::{Actor, systemd, users};
+use store::instance::Runner;
 
 use super::{Assistant, cell, install, unix_user};
 use crate::App;
 
 const MOST: usize = 64 * 1024;
 
-/// The unit file as it is on the server; `None` where there is none.
+/// The file of its unit of the system, as it is on the server; `None` where there is none, or where something else runs it.
 pub async fn read(assistant: &Assistant) -> Result<Option<String>> {
+    if assistant.instance.runner != Runner::Unit {
+        return Ok(None);
+    }
     let found = assistant.host.read(&assistant.place.unit.path(), MOST, Actor::Root).await?;
     Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -5,6 +5,7 @@ use base::cell::{Opening, Openings};
 use base::{Error, Kind, Result};
 use openclaw::Layout;
 use remote::host::users::{self, Account, Made, New};
+use store::instance::Runner;
 use store::server;
 use store::unix_user::{self, UnixUser};
 
@@ -19,6 +20,9 @@ const TRIES: usize = 50;
 pub async fn make(app: &App, assistant: &mut Assistant) -> Result<bool> {
     let is_new = assistant.place.owner.is_none();
     if is_new {
+        if assistant.instance.runner != Runner::Unit {
+            return Err(Error::conflict("its home is missing, and the platform did not make it"));
+        }
         if assistant.instance.is_main {
             return Err(Error::conflict("the home of the login user is missing; the platform does not make it"));
         }

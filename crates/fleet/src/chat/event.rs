@@ -63,7 +63,8 @@ impl Event {
 #[derive(Default)]
 pub struct Reply {
     pub content: String,
-    pub completion_tokens: i64,
+    pub prompt_tokens: Option<i64>,
+    pub completion_tokens: Option<i64>,
     pub finished: bool,
     /// The error that the gateway sent in the middle of the answer.
     pub error: Option<String>,
@@ -81,9 +82,9 @@ impl Reply {
             self.content.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
             self.finished |= choice["finish_reason"].is_string();
         }
-        if let Some(tokens) = chunk["usage"]["completion_tokens"].as_i64() {
-            self.completion_tokens = tokens;
-        }
+        let count = |field: &str| chunk["usage"][field].as_i64();
+        self.prompt_tokens = count("prompt_tokens").or(self.prompt_tokens);
+        self.completion_tokens = count("completion_tokens").or(self.completion_tokens);
         if let Some(message) = chunk["error"]["message"].as_str() {
             self.error = Some(message.to_owned());
         }
@@ -114,7 +115,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(passed, STREAM.as_bytes());
-            prop_assert_eq!((reply.content.as_str(), reply.completion_tokens, reply.finished), ("Héllo", 7, true));
+            prop_assert_eq!((reply.content.as_str(), reply.completion_tokens, reply.finished), ("Héllo", Some(7), true));
             prop_assert_eq!((count, events.len()), (5, 0));
         }
 

@@ -1,22 +1,22 @@
-//! Calls the LLM gateway, and translates its refusals into errors for the employee.
+//! Calls the LLM gateway. What it refuses is translated by `refusal`.
 
 use std::time::Duration;
 
 use base::{Error, Kind, Secret};
-use reqwest::{Response, StatusCode, header};
+use llm::unlogged;
+use reqwest::{Response, header};
 use serde_json::Value;
 
-use super::{Answer, Failure, Turn};
+use super::{Answer, Failure, Turn, Used, refusal};
 
 /// Timeout of a whole answer; a model may think for long.
 const WHOLE: Duration = Duration::from_secs(600);
 /// Timeout until an answer begins.
 const FIRST: Duration = Duration::from_secs(300);
-/// Maximum sizes of a whole answer and of a refusal, in bytes.
+/// Maximum size of a whole answer, in bytes.
 const LONGEST: usize = 16 << 20;
-const REFUSAL: usize = 64 << 10;
 
-pub async fn whole(turn: &Turn, body: &[u8], key: &Secret) -> Result<Answer, Failure> {
+pub async fn whole(turn: &mut Turn, body: &[u8], key: &Secret) -> Result<(Answer, Used), Failure> {
     let call = async {
         let response = sent(turn, body, key).await?;
         read(response, LONGEST).await
@@ -31,19 +31,21 @@ pub async fn whole(turn: &Turn, body: &[u8], key: &Secret) -> Result<Answer, Fai
     if !choice.is_object() {
         return Err(Failure::odd("the answer has no choices"));
     }
-    let count = |field: &str| said["usage"][field].as_i64().unwrap_or(0);
-    Ok(Answer {
+    let count = |field: &str| said["usage"][field].as_i64();
+    let used = Used { prompt_tokens: count("prompt_tokens"), completion_tokens: count("completion_tokens") };
+    let answer = Answer {
         id: said["id"].as_str().unwrap_or_default().to_owned(),
         model: said["model"].as_str().unwrap_or(&turn.model).to_owned(),
         content: content.unwrap_or_default().to_owned(),
         finish_reason: choice["finish_reason"].as_str().map(str::to_owned),
-        prompt_tokens: count("prompt_tokens"),
-        completion_tokens: count("completion_tokens"),
+        prompt_tokens: used.prompt_tokens.unwrap_or(0),
+        completion_tokens: used.completion_tokens.unwrap_or(0),
         latency_ms: turn.began.elapsed().as_millis() as i64,
-    })
+    };
+    Ok((answer, used))
 }
 
-pub async fn stream(turn: &Turn, body: &[u8], key: &Secret) -> Result<Response, Failure> {
+pub async fn stream(turn: &mut Turn, body: &[u8], key: &Secret) -> Result<Response, Failure> {
     let response = tokio::time::timeout(FIRST, sent(turn, body, key)).await.map_err(|_| timed_out())??;
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     if !kind.starts_with("text/event-stream") {
@@ -52,7 +54,7 @@ pub async fn stream(turn: &Turn, body: &[u8], key: &Secret) -> Result<Response, 
     Ok(response)
 }
 
-async fn sent(turn: &Turn, body: &[u8], key: &Secret) -> Result<Response, Failure> {
+async fn sent(turn: &mut Turn, body: &[u8], key: &Secret) -> Result<Response, Failure> {
     let llm = &turn.app.upstream;
     let request = llm.http.post(llm.gateway.chat_url()).bearer_auth(key.expose());
     let request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_vec());
@@ -62,10 +64,15 @@ async fn sent(turn: &Turn, body: &[u8], key: &Secret) -> Result<Response, Failur
             if kind == Kind::TimedOut { "the LLM gateway timed out" } else { "the LLM gateway cannot be reached" };
         Failure::unanswered(Error::new(kind, text).with_operator(e.without_url()))
     })?;
-    if response.status().is_success() { Ok(response) } else { Err(refused(response).await) }
+    if response.status().is_success() {
+        turn.request_id = unlogged::request_id(&turn.app, response.headers());
+        Ok(response)
+    } else {
+        Err(refusal::translate(response, turn.app.upstream.embedded).await)
+    }
 }
 
-async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
+pub async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
     let mut bytes = vec![];
     loop {
         match response.chunk().await {
@@ -79,56 +86,4 @@ async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
 
 fn timed_out() -> Failure {
     Failure::unanswered(Error::new(Kind::TimedOut, "the LLM gateway took too long"))
-}
-
-/// Translates a refusal into an error for the employee. Its kind follows from status and code, never from the message:
-/// foreign gateways word their messages differently.
-async fn refused(response: Response) -> Failure {
-    let status = response.status();
-    let after = response.headers().get(header::RETRY_AFTER).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
-    let body = read(response, REFUSAL).await.unwrap_or_default();
-    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let (code, kind) = (text(&said["error"]["code"]), text(&said["error"]["type"]));
-    let message = text(&said["error"]["message"]);
-    let spent = ["insufficient_quota", "insufficient_user_quota", "pre_consume_token_quota_failed", "budget_exceeded"];
-    let error = if spent.contains(&code.as_str()) || spent.contains(&kind.as_str()) {
-        Error::new(Kind::QuotaUsedUp, or(message.clone(), "the quota at the LLM gateway is used up"))
-    } else {
-        match status {
-            StatusCode::TOO_MANY_REQUESTS => Error::new(Kind::TooManyRequests, "the model is busy: try again later"),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Error::new(Kind::Gateway, "the LLM gateway refuses this instance's key")
-            }
-            StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
-                Error::new(Kind::BadRequest, or(message.clone(), "the LLM gateway refuses the request"))
-            }
-            StatusCode::NOT_FOUND => Error::field("model", "the LLM gateway does not offer it"),
-            StatusCode::GATEWAY_TIMEOUT | StatusCode::REQUEST_TIMEOUT => {
-                Error::new(Kind::TimedOut, "the model took too long")
-            }
-            _ => Error::from(Kind::Gateway),
-        }
-    };
-    let error = error.with_operator(format_args!("the LLM gateway answered {status} {code} {}", short(&message)));
-    let error = match after {
-        Some(seconds) => error.retry_after(Duration::from_secs(seconds)),
-        None => error,
-    };
-    Failure { error, answered: true }
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
-fn or(text: String, otherwise: &str) -> String {
-    if text.is_empty() { otherwise.to_owned() } else { short(&text) }
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(500).collect()
 }

@@ -6,6 +6,7 @@
 mod event;
 mod forward;
 pub mod message;
+mod refusal;
 mod stream;
 
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use std::time::Instant;
 
 use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Result};
-use llm::input::Input;
+use llm::input::{Input, text_tokens};
 use llm::quota::{Reservation, Subject};
+use llm::unlogged::{self, Answered};
 use llm::{key, model};
 use people::holder;
 use people::session::Employee;
@@ -38,6 +40,13 @@ pub struct Question {
     pub model: Option<String>,
 }
 
+/// What an answer used, as far as it says so.
+#[derive(Clone, Debug, Default)]
+struct Used {
+    prompt_tokens: Option<i64>,
+    completion_tokens: Option<i64>,
+}
+
 /// A whole answer.
 #[derive(Debug)]
 pub struct Answer {
@@ -58,25 +67,44 @@ struct Turn {
     model: String,
     is_stream: bool,
     began: Instant,
+    began_at: jiff::Timestamp,
+    /// The gateway's own id of the request, once it has answered.
+    request_id: String,
+    /// The most tokens that its input may be.
+    input_tokens: i64,
     /// Only used with a foreign gateway: the embedded one makes its own reservations.
     reservation: Option<Reservation>,
 }
 
 /// Asks and waits for the whole answer.
 pub async fn ask(app: &Arc<App>, who: &Employee, question: Question) -> Result<Answer> {
-    let (turn, body, key) = begin(app, who, question, false).await?;
-    let answer = match forward::whole(&turn, &body, &key).await {
-        Ok(answer) => answer,
+    let (mut turn, body, key) = begin(app, who, question, false).await?;
+    let mut outcome = forward::whole(&mut turn, &body, &key).await;
+    if let Err(failure) = outcome {
+        outcome = match refusal::of_key(&turn, failure, &key).await {
+            Ok(key) => forward::whole(&mut turn, &body, &key).await,
+            Err(failure) => Err(failure),
+        };
+    }
+    let (answer, used) = match outcome {
+        Ok(answered) => answered,
         Err(failure) => return Err(turn.failed(failure).await),
     };
-    turn.finish(answer.content.clone(), answer.completion_tokens).await?;
+    turn.finish(answer.content.clone(), used).await?;
     Ok(answer)
 }
 
 /// Asks and streams the answer.
 pub async fn ask_stream(app: &Arc<App>, who: &Employee, question: Question) -> Result<Streaming> {
-    let (turn, body, key) = begin(app, who, question, true).await?;
-    match forward::stream(&turn, &body, &key).await {
+    let (mut turn, body, key) = begin(app, who, question, true).await?;
+    let mut outcome = forward::stream(&mut turn, &body, &key).await;
+    if let Err(failure) = outcome {
+        outcome = match refusal::of_key(&turn, failure, &key).await {
+            Ok(key) => forward::stream(&mut turn, &body, &key).await,
+            Err(failure) => Err(failure),
+        };
+    }
+    match outcome {
         Ok(answer) => Ok(Streaming::new(turn, answer)),
         Err(failure) => Err(turn.failed(failure).await),
     }
@@ -104,8 +132,8 @@ async fn begin(
         body["stream_options"] = json!({"include_usage": true});
     }
     let body = serde_json::to_vec(&body).map_err(Error::internal)?;
-    let reservation = match app.upstream.embedded {
-        true => None,
+    let (input_tokens, reservation) = match app.upstream.embedded {
+        true => (0, None),
         false => reserve(app, &who.id, &model, &body).await?,
     };
     let key = key::of_instance(app, &question.instance_id).await?.key(&app.sealer)?;
@@ -116,6 +144,9 @@ async fn begin(
         model,
         is_stream,
         began: Instant::now(),
+        began_at: app.clock.now(),
+        request_id: String::new(),
+        input_tokens,
         reservation,
     };
     if let Err(error) = turn.write(Role::User, &text, 0).await {
@@ -126,18 +157,19 @@ async fn begin(
     Ok((turn, body, key))
 }
 
-async fn reserve(app: &App, user: &UserId, model: &str, body: &[u8]) -> Result<Option<Reservation>> {
+/// Reserves what the request may use of the daily quota, if there is one. Returns the estimate of its input too.
+async fn reserve(app: &App, user: &UserId, model: &str, body: &[u8]) -> Result<(i64, Option<Reservation>)> {
     app.feed.pull().await;
+    // If the model is no longer in the list, assume the kind of provider that bills most for an image.
+    let kind = store::model::find(&app.db, model).await?.map_or(ProviderKind::Openai, |known| known.kind);
+    let input = Input::of(body).tokens(kind, model);
     let limit = store::user::find(&app.db, user).await?.map_or(0, |u| u.quota_daily);
-    match Subject::user(app, user, limit) {
-        Some(subject) => {
-            // If the model is no longer in the list, assume the kind of provider that bills most for an image.
-            let kind = store::model::find(&app.db, model).await?.map_or(ProviderKind::Openai, |known| known.kind);
-            let estimate = Input::of(body).tokens(kind, model).saturating_add(REPLY_TOKENS);
-            Ok(Some(app.quotas.reserve(app, &subject, estimate).await?))
-        }
-        None => Ok(None),
+    let Some(subject) = Subject::user(app, user, limit) else { return Ok((input, None)) };
+    if llm::log_watch::holds_keys(app).await? {
+        return Err(Error::new(Kind::Unavailable, refusal::UNCOUNTED));
     }
+    let estimate = input.saturating_add(REPLY_TOKENS);
+    Ok((input, Some(app.quotas.reserve(app, &subject, estimate).await?)))
 }
 
 /// The text of the last message, which must be the user's.
@@ -167,6 +199,8 @@ struct Failure {
     error: Error,
     /// The gateway answered, so its log may have a row for the failure.
     answered: bool,
+    /// It refused a key: the sub key, or its own at a provider.
+    of_key: bool,
 }
 
 impl Turn {
@@ -194,17 +228,44 @@ impl Turn {
         self.write(Role::Assistant, content, tokens).await
     }
 
-    /// Stores a complete answer. It does so in a task of its own: a client that has read everything may disconnect at
-    /// once.
-    async fn finish(self, content: String, tokens: i64) -> Result<()> {
-        let storing = tokio::spawn(async move { self.store(&content, tokens).await });
-        storing.await.map_err(Error::internal)?
+    /// Stores a complete answer, and counts what it used. It does so in a task of its own: a client that has read
+    /// everything may disconnect at once.
+    async fn finish(mut self, content: String, used: Used) -> Result<()> {
+        let finishing = tokio::spawn(async move {
+            self.count(&content, &used).await;
+            self.store(&content, used.completion_tokens.unwrap_or(0)).await
+        });
+        finishing.await.map_err(Error::internal)?
     }
 
-    /// Stores an incomplete answer.
-    async fn store_half(&self, content: &str, tokens: i64) {
-        if let Err(error) = self.store(content, tokens).await {
+    /// Stores an incomplete answer, and counts what it used so far.
+    async fn store_half(&mut self, content: &str, used: &Used) {
+        self.count(content, used).await;
+        if let Err(error) = self.store(content, used.completion_tokens.unwrap_or(0)).await {
             tracing::error!(%error, "half an answer was not stored");
+        }
+    }
+
+    /// What the request used, by estimates that err upwards where the answer does not say so.
+    fn answered(&self, content: &str, used: &Used) -> Answered {
+        Answered {
+            request_id: self.request_id.clone(),
+            token_name: self.instance.as_str().to_owned(),
+            user_id: Some(self.user.clone()),
+            prompt_tokens: used.prompt_tokens.unwrap_or(self.input_tokens),
+            completion_tokens: used.completion_tokens.unwrap_or_else(|| text_tokens(content.len())),
+            estimated: used.prompt_tokens.is_none() || used.completion_tokens.is_none(),
+            began_at: self.began_at,
+        }
+    }
+
+    /// Counts an answer against the daily quota until the gateway's log has it. From then on nothing is reserved for it.
+    async fn count(&mut self, content: &str, used: &Used) {
+        let answered = self.answered(content, used);
+        match unlogged::count(&self.app, answered).await {
+            Ok(()) => self.reservation = None,
+            // What was reserved is held until the row must be there.
+            Err(error) => tracing::error!(%error, "an answer is not counted before it is in the gateway's log"),
         }
     }
 
@@ -242,25 +303,30 @@ impl Turn {
 }
 
 impl Drop for Turn {
-    /// Keeps the reservation until the row for this request must be in the gateway's log, also if the client
-    /// disconnects.
+    /// The client left before the answer, or what it used could not be written down. The gateway may have asked the
+    /// model all the same: its input counts until the row is there, and the reservation is kept until it must be.
     fn drop(&mut self) {
-        let delay = self.app.upstream.gateway.kind().row_delay;
-        if let (Some(reservation), Ok(runtime)) = (self.reservation.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async move {
-                tokio::time::sleep(delay).await;
-                drop(reservation);
-            });
-        }
+        let (Some(reservation), Ok(runtime)) = (self.reservation.take(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let (app, answered) =
+            (self.app.clone(), self.answered("", &Used { completion_tokens: Some(0), ..Used::default() }));
+        runtime.spawn(async move {
+            if let Err(error) = unlogged::count(&app, answered).await {
+                tracing::error!(%error, "a request is not counted before it is in the gateway's log");
+            }
+            tokio::time::sleep(app.upstream.gateway.kind().row_delay).await;
+            drop(reservation);
+        });
     }
 }
 
 impl Failure {
     fn unanswered(error: Error) -> Failure {
-        Failure { error, answered: false }
+        Failure { error, answered: false, of_key: false }
     }
 
     fn odd(why: impl std::fmt::Display) -> Failure {
-        Failure { error: Error::from(Kind::Gateway).with_operator(why), answered: true }
+        Failure { error: Error::from(Kind::Gateway).with_operator(why), answered: true, of_key: false }
     }
 }

@@ -6,7 +6,7 @@ use base::{Error, Kind};
 use reqwest::Response;
 
 use super::event::{Event, Events, Reply};
-use super::{Failure, Turn};
+use super::{Failure, Turn, Used};
 
 /// An answer fails if nothing arrives for this long.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -86,8 +86,8 @@ impl Streaming {
     /// The answer is complete. It is stored before the client gets its last event.
     async fn finish(&mut self, last: Vec<u8>) -> Piece {
         let Some(turn) = self.turn.take() else { return Piece::Bytes(last) };
-        let (content, tokens) = self.said();
-        match turn.finish(content, tokens).await {
+        let (content, used) = self.said();
+        match turn.finish(content, used).await {
             Ok(()) => Piece::Bytes(last),
             Err(error) => Piece::Failed(error),
         }
@@ -109,29 +109,30 @@ impl Streaming {
 
     async fn fail(&mut self, error: Error, why: impl std::fmt::Display) -> Piece {
         let error = error.with_operator(why);
-        let Some(turn) = self.turn.take() else { return Piece::Failed(error) };
-        let (content, tokens) = self.said();
+        let Some(mut turn) = self.turn.take() else { return Piece::Failed(error) };
+        let (content, used) = self.said();
         // In a task of its own: the partial answer is stored even if the client disconnects now.
         let failing = tokio::spawn(async move {
-            turn.store_half(&content, tokens).await;
-            turn.failed(Failure { error, answered: true }).await
+            turn.store_half(&content, &used).await;
+            turn.failed(Failure { error, answered: true, of_key: false }).await
         });
         Piece::Failed(failing.await.unwrap_or_else(Error::internal))
     }
 
-    /// The answer so far and its token count.
-    fn said(&mut self) -> (String, i64) {
-        (std::mem::take(&mut self.reply.content), self.reply.completion_tokens)
+    /// The answer so far and what it used.
+    fn said(&mut self) -> (String, Used) {
+        let (prompt_tokens, completion_tokens) = (self.reply.prompt_tokens, self.reply.completion_tokens);
+        (std::mem::take(&mut self.reply.content), Used { prompt_tokens, completion_tokens })
     }
 }
 
 impl Drop for Streaming {
     /// The client left. Dropping the response closes the connection to the gateway.
     fn drop(&mut self) {
-        let Some(turn) = self.turn.take() else { return };
-        let (content, tokens) = self.said();
+        let Some(mut turn) = self.turn.take() else { return };
+        let (content, used) = self.said();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { turn.store_half(&content, tokens).await });
+            runtime.spawn(async move { turn.store_half(&content, &used).await });
         }
     }
 }

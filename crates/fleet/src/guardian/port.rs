@@ -6,6 +6,7 @@ use std::time::Duration;
 use base::{Result, When};
 use openclaw::unit::Active;
 use serde_json::json;
+use store::instance::Runner;
 
 use super::{Dimension, Finding, brief, document, each_instance};
 use crate::{App, tenant};
@@ -19,7 +20,9 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     each_instance(&app, brief(), |app, looked, member, answer| async move {
         let (id, port) = (&member.instance.id, member.instance.gateway_port.get());
         let mut found = vec![];
-        if let Ok(Some(document)) = document(&app, &member, &answer).await
+        // A container has a port of its own inside.
+        if member.instance.runner != Runner::Container
+            && let Ok(Some(document)) = document(&app, &member, &answer).await
             && let Some(configured) = document.get(["gateway", "port"]).and_then(|port| port.as_i64())
             && configured != port
         {
@@ -31,11 +34,11 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
         if answer.unit.active != Active::Active || !settled || !answer.complete {
             return found;
         }
-        let Ok(unit) = tenant::unit(&member.instance) else { return found };
+        let Ok(runner) = tenant::runner(&member.instance) else { return found };
         if answer.listeners.is_empty() {
             found.push(Finding::new(id, format!("nobody listens on its port {port}")));
-        } else if let Some(other) = answer.strangers(&unit).next() {
-            let service = other.service.as_deref().unwrap_or("no service");
+        } else if let Some(other) = answer.strangers(&runner).next() {
+            let service = other.service_name();
             found.push(Finding::new(id, format!("its port {port} is held by process {} of {service}", other.pid)));
         }
         found

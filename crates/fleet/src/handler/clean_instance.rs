@@ -6,7 +6,6 @@ use base::{Kind, Result};
 use people::task::CleanInstance;
 use people::{chat_binding, holder};
 use queue::task::Run;
-use remote::host::systemd;
 use store::instance;
 
 use crate::App;
@@ -32,7 +31,7 @@ async fn clean(context: &Context, id: &InstanceId) -> Result<String> {
         return Ok("it was never on a server: there is nothing to clean".into());
     };
     let version = install::of_instance(app, &assistant).await?;
-    let state = systemd::state(&assistant.host, &assistant.place.unit).await?;
+    let state = assistant.service().await?;
     let has_unit = state.is_loaded;
     let old = unix_user::old(app, &assistant).await?;
     if assistant.place.owner.is_some() || has_unit {
@@ -52,6 +51,11 @@ async fn clean(context: &Context, id: &InstanceId) -> Result<String> {
         work.take(step).await?;
         if step == Step::MakeUser {
             record_user(app, &work.assistant, has_unit).await?;
+            if work.assistant.instance.own_llm {
+                // The provider of its own was in what is put away now.
+                instance::set_own_llm(&app.db, id, false).await?;
+                work.assistant.instance.own_llm = false;
+            }
             // Only now: what it takes to make a key must not keep the last holder's home where it is.
             work.desired = Some(Desired::of(app, &work.assistant, &version).await?.without_foreign_bot());
         }

@@ -7,6 +7,8 @@ mod clean_instance;
 mod clear_webhook;
 mod confine_instance;
 mod init_instance;
+mod move_back;
+mod move_into_cell;
 mod prepare_server;
 mod provision_instance;
 mod reconcile_instance;
@@ -26,8 +28,8 @@ use queue::task::TaskType;
 
 use crate::App;
 use crate::task::{
-    ApplyMarketplaceItem, ConfineInstance, PrepareServer, ProvisionInstance, ReconcileInstance, RepairInstance,
-    RestartInstance, RetireInstance, UpgradeInstance,
+    ApplyMarketplaceItem, ConfineInstance, MoveBack, MoveIntoCell, PrepareServer, ProvisionInstance, ReconcileInstance,
+    RepairInstance, RestartInstance, RetireInstance, UpgradeInstance,
 };
 
 /// Every type of task. The crates below run two of them themselves.
@@ -45,6 +47,8 @@ pub static TYPES: &[TaskType<App>] = &[
     TaskType::run_by::<WriteConfig>(),
     TaskType::run_by::<UpgradeInstance>(),
     TaskType::run_by::<ConfineInstance>(),
+    TaskType::run_by::<MoveIntoCell>(),
+    TaskType::run_by::<MoveBack>(),
     TaskType::run_by::<ApplyKey>(),
     TaskType::run_by::<DeliverAlert>(),
     TaskType::run_by::<RepairInstance>(),

@@ -3,7 +3,7 @@
 use base::{Error, Kind, Result};
 use queue::task::Run;
 use remote::host::metrics;
-use store::instance::{self, Isolation};
+use store::instance::{self, Instance, Isolation, Runner};
 
 use crate::assistant::desired::Desired;
 use crate::assistant::isolation::{self, Seen};
@@ -13,6 +13,13 @@ use crate::reconcile::step::{Step, Work};
 use crate::task::{Context, NOT_MAIN, ProvisionInstance};
 use crate::{App, host};
 
+fn refuse_adopted(instance: &Instance) -> Result<()> {
+    match instance.runner != Runner::Unit || instance.isolation == Isolation::Adopted {
+        true => Err(Error::conflict("it was adopted: the platform makes nothing in its place")),
+        false => Ok(()),
+    }
+}
+
 impl Run<App> for ProvisionInstance {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
@@ -21,6 +28,7 @@ impl Run<App> for ProvisionInstance {
         if instance.is_main {
             return Err(Error::conflict(NOT_MAIN));
         }
+        refuse_adopted(&instance)?;
         let server = crate::server::find(app, &instance.server_id).await?;
         let host = host::connect(app, &server).await?;
 
@@ -40,7 +48,9 @@ impl Run<App> for ProvisionInstance {
         let said = install::ensure(app, &server, &host, &version).await?;
         context.log(&said.to_string()).await?;
 
-        let instance = place::give_home(app, &instance).await?;
+        let instance = place::give_home(app, &host, &instance).await?;
+        // It may have been adopted meanwhile.
+        refuse_adopted(&instance)?;
         let assistant = Assistant::of(app, instance).await?;
         let assistant = assistant.ok_or_else(|| Error::internal("an instance without a home"))?;
         let archive = context.task.id.to_string();

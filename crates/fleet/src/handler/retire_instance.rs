@@ -4,7 +4,7 @@
 use base::{Error, Kind, Result};
 use people::{chat_binding, holder};
 use queue::task::Run;
-use remote::host::systemd;
+use remote::host::runner::Runner;
 use store::instance;
 
 use crate::App;
@@ -32,13 +32,19 @@ impl RetireInstance {
         let Some(assistant) = Assistant::of(app, instance).await? else {
             return Ok("it was never on a server".into());
         };
-        let name = assistant.place.unit.clone();
-        let state = systemd::state(&assistant.host, &name).await?;
+        let what = match &assistant.place.runner {
+            Runner::Unit(unit) => format!("unit {unit}"),
+            Runner::Container { id } => format!("container {id}"),
+            Runner::Process { .. } => "its process".to_owned(),
+        };
+        let state = assistant.service().await?;
         let isolation = isolation::of(app, &assistant.instance, &assistant.seen(&state)).await?;
         let unit = match state.is_loaded {
+            // Nothing starts it, so nobody could start it again.
+            _ if matches!(assistant.place.runner, Runner::Process { .. }) => UnitOwner::Stranger,
             false => UnitOwner::Nobody,
             true if unit::read(&assistant).await?.is_some_and(|text| unit::is_ours(&text)) => UnitOwner::Platform,
-            true if assistant.instance.is_unit_adopted() => UnitOwner::Adopted,
+            true if assistant.instance.is_adopted() => UnitOwner::Adopted,
             true => UnitOwner::Stranger,
         };
         let there = There { unit, has_home: assistant.place.owner.is_some(), is_unit_of_owner: true };
@@ -46,9 +52,9 @@ impl RetireInstance {
         let mut work = Work { progress: context, assistant, desired: None, archive: context.task.id.to_string() };
         work.take_all(&operation::retire_service(there)).await?;
         match unit {
-            UnitOwner::Adopted => context.log(&format!("unit {name} is not ours: it is stopped, and stays")).await?,
+            UnitOwner::Adopted => context.log(&format!("{what} is not ours: it is stopped, and stays")).await?,
             UnitOwner::Stranger => {
-                context.log(&format!("unit {name} is not ours, and nobody adopted it: it is left alone")).await?;
+                context.log(&format!("{what} is not ours, and nobody adopted it: it is left alone")).await?;
             }
             UnitOwner::Platform | UnitOwner::Nobody => {}
         }

@@ -4,7 +4,7 @@ use base::{Error, Result};
 use openclaw::Version;
 use queue::audit::{self, Action, AuditEvent, Level};
 use queue::task::Run;
-use store::instance;
+use store::instance::{self, Runner};
 
 use crate::App;
 use crate::assistant::unit::{self, Confine};
@@ -20,6 +20,7 @@ impl Run<App> for UpgradeInstance {
             None => app.assistants.version.clone(),
         };
         let assistant = Assistant::open(app, &self.instance_id).await?;
+        require_own_unit(&assistant)?;
         service::state(&assistant).await?;
         let current = install::of_instance(app, &assistant).await?;
         if current == target {
@@ -60,6 +61,19 @@ impl Run<App> for UpgradeInstance {
                 tell(&context, &assistant, Level::Error, &message).await?;
                 Err(Error::new(error.kind, message).with_operator(error.operator.unwrap_or_default()))
             }
+        }
+    }
+}
+
+/// Refuses what a unit of the system does not run: the platform installs nothing there.
+fn require_own_unit(assistant: &Assistant) -> Result<()> {
+    match assistant.instance.runner {
+        Runner::Unit => Ok(()),
+        Runner::Container => {
+            Err(Error::conflict("it runs in a container: it is upgraded with its image, which is somebody else's"))
+        }
+        Runner::UserUnit | Runner::Process | Runner::Address => {
+            Err(Error::conflict("what runs it is not ours: it can be upgraded from here once it is moved into a cell"))
         }
     }
 }

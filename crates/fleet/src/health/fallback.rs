@@ -14,16 +14,19 @@ use remote::host::Host;
 use store::instance::Instance;
 use store::instance_health::Layer;
 use store::server::Server;
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 
 use super::judge::Found;
 use super::{Seen, key};
+use crate::relay::reach::{self, Port};
 use crate::rpc::Rpc;
 use crate::sweep::Member;
 use crate::{App, host, tenant};
 
 /// Timeout of all requests to the instance together.
 const LIMIT: Duration = Duration::from_secs(5);
+/// The same where the server is asked first who has the port.
+const ADDRESS: Duration = Duration::from_secs(15);
 
 /// Checks an instance whose server could not be reached because of `error`.
 pub(super) async fn check(app: &App, server: &Server, member: &Member, error: &Error) -> Seen {
@@ -58,6 +61,24 @@ pub(super) async fn check(app: &App, server: &Server, member: &Member, error: &E
     let key = key(app, instance).await;
     let detail = format!("{away}; its own address answers; {}", key.detail);
     Seen { latency_ms, unreachable: true, ..Seen::new(key.found, key.layer, detail) }
+}
+
+/// Checks an instance of which nothing is known on its server: it answers at its own address, or it does not.
+pub(super) async fn at_its_address(app: &App, member: &Member) -> Seen {
+    let (instance, began) = (&member.instance, Instant::now());
+    let called = async {
+        let road = reach::reach(app, instance, Port::Gateway).await?;
+        let mut rpc = Rpc::over(app, road, instance, Scope::LOOK).await?;
+        Ok::<(), Error>(rpc.require_answer(Request::health).await?)
+    };
+    let failed = |detail| Seen { unreachable: true, ..Seen::new(Found::Failed, Layer::WebSocket, detail) };
+    match timeout(ADDRESS, called).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return failed(format!("its own address does not answer: {}", error.client)),
+        Err(_) => return failed(format!("its own address did not answer within {} s", ADDRESS.as_secs())),
+    }
+    let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
+    Seen { latency_ms, unreachable: true, ..Seen::new(Found::Passed, Layer::WebSocket, "its own address answers") }
 }
 
 /// The status of /healthz at the instance's own address; `None` if that is the loopback of another machine.

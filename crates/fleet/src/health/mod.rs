@@ -21,7 +21,7 @@ use openclaw::unit::Active;
 use remote::host::Host;
 use remote::llm::KeyState;
 pub use store::heartbeat::Beat;
-use store::instance::{self, Health, Instance};
+use store::instance::{self, Health, Instance, Runner};
 use store::instance_health::Layer;
 use store::{gateway_key, heartbeat};
 
@@ -127,6 +127,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
     let mut asks: Vec<BoxFuture<'_, Seen>> = vec![];
     for (number, member) in post.instances.iter().enumerate() {
         asks.push(match &looked {
+            _ if member.instance.runner == Runner::Address => Box::pin(fallback::at_its_address(app, member)),
             Ok(looked) => Box::pin(look(app, looked, number, member)),
             Err(error) => Box::pin(fallback::check(app, &post.server, member, error)),
         });
@@ -223,6 +224,9 @@ async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Resul
 
 /// The last layer: does the LLM gateway accept the instance's sub key?
 async fn key(app: &App, instance: &Instance) -> Seen {
+    if instance.own_llm {
+        return Seen::new(Found::Passed, Layer::WebSocket, "it keeps its own model provider");
+    }
     let key = match gateway_key::of_instance(&app.db, &instance.id).await {
         Ok(Some(key)) => key,
         Ok(None) => return Seen::new(Found::Passed, Layer::WebSocket, "it has no sub key yet"),

@@ -1,4 +1,5 @@
-//! llm_self_heal: starts the repair of sub keys that a foreign gateway refuses. If more than half of all sub keys fail,
+//! llm_self_heal: starts the repair of sub keys that a foreign gateway refuses, and switches off those that it accepts
+//! although they should be off. If more than half of all sub keys fail,
 //! it raises one alert, and resolves it when that is over.
 
 use std::sync::Arc;
@@ -26,8 +27,13 @@ async fn run(app: Arc<App>) -> Result<String> {
             repair::over(&app, &open, instance, repair::SELF_HEAL).await?;
         }
     }
+    let open = key_check::ask_off(&app).await?;
+    llm::key::alert_unrevoked(&app).await?;
     let most = failing * 2 > checked.len();
-    let summary = format!("{failing} of {} sub keys fail", checked.len());
+    let mut summary = format!("{failing} of {} sub keys fail", checked.len());
+    if open > 0 {
+        summary += &format!(", {open} should be off and are not");
+    }
     let changed = alert::set_state(&app, Rule::GatewayDown, SUBJECT, most.then_some(summary.as_str())).await?;
     Ok(match (most, changed) {
         (true, true) => format!("{summary}; alert raised"),

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use base::{Result, When};
 use jiff::ToSpan as _;
+use llm::key::{Counted, apart, nearest};
 use queue::audit::{self, Action, AuditEvent, By};
 use store::spend_day::{self, SpendDay};
+use store::usage::Sums;
 use store::{gateway_key, usage};
 
 use super::Job;
@@ -29,8 +31,8 @@ async fn run(app: Arc<App>) -> Result<String> {
     let summed = spend_day::summed(&app.db, &date.to_string()).await?;
     let whole = usage::rows_since(&app.db).await? <= from;
     let logged = if whole { Some(spend_day::logged(&app.db.without_limit(), from, to).await?) } else { None };
-    let gap = gap(&app).await?;
     let last = spend_day::before(&app.db, &date.to_string()).await?.and_then(|day| day.used_total);
+    let gap = gap(&app, last).await?;
     let balance = gap.and_then(|gap| Some(gap - last?));
     let day =
         SpendDay { date: date.to_string(), summed, logged, balance, used_total: gap, created_at: app.clock.now() };
@@ -50,17 +52,38 @@ async fn run(app: Arc<App>) -> Result<String> {
     Ok(summary)
 }
 
-/// What a foreign gateway has counted for its keys, less our sums for them. The embedded gateway has no count of its
-/// own.
-async fn gap(app: &App) -> Result<Option<i64>> {
+/// What a foreign gateway has counted, less our sums. The embedded gateway has no count of its own. `last` is the gap of
+/// the day before, which should not have changed.
+async fn gap(app: &App, last: Option<i64>) -> Result<Option<i64>> {
     if app.upstream.embedded {
         return Ok(None);
     }
-    let mut gap = 0;
-    for key in app.upstream.gateway.keys().await? {
+    let first = counted(app).await?;
+    if last.is_none_or(|last| first.gateway - first.log == last) {
+        return Ok(Some(first.gateway - first.log));
+    }
+    // Requests are under way, and one of the two counts may only be late.
+    tokio::time::sleep(app.upstream.gateway.kind().row_delay).await;
+    app.feed.pull().await;
+    let second = counted(app).await?;
+    Ok(Some(nearest(&apart(first, second), last.unwrap_or_default())))
+}
+
+async fn counted(app: &App) -> Result<Counted> {
+    let keys = app.upstream.gateway.keys().await?;
+    if keys.iter().any(|key| !key.is_counted) {
+        // Some keys are not counted each for itself, but the account that they spend from is. It is ours alone.
+        let gateway = app.upstream.gateway.counted().await?;
+        let mut log = Sums::default();
+        usage::totals(&app.db).await?.iter().for_each(|total| log += total.sums);
+        return Ok(Counted { gateway, log: log.quota() });
+    }
+    let mut both = Counted { gateway: 0, log: 0 };
+    for key in keys {
         // What keys of this name that are gone had used is in the sums too.
         let carried = gateway_key::named(&app.db, &key.name).await?.map_or(0, |key| key.carried_quota);
-        gap += key.used_quota + carried - usage::of_all_time(&app.db, &key.name).await?.quota;
+        both.gateway += key.used_quota + carried;
+        both.log += usage::of_all_time(&app.db, &key.name).await?.quota();
     }
-    Ok(Some(gap))
+    Ok(both)
 }

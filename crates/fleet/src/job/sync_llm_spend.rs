@@ -9,6 +9,7 @@ use llm::usage;
 use queue::alert::{self, Rule};
 use queue::audit::{self, Action, AuditEvent, By};
 use store::gateway_key;
+use store::usage::Sums;
 use store::user::{self, Status};
 
 use super::Job;
@@ -21,11 +22,11 @@ async fn run(app: Arc<App>) -> Result<String> {
     let now = app.clock.now();
     let today = app.zone.date(now);
     let days = store::usage::daily(&app.db, today.first_of_month(), None).await?;
-    let (mut of_today, mut of_month) = (0, 0);
+    let (mut of_today, mut of_month) = (Sums::default(), Sums::default());
     for day in &days {
-        of_month += day.sums.quota;
+        of_month += day.sums;
         if day.date == today.to_string() {
-            of_today += day.sums.quota;
+            of_today += day.sums;
         }
     }
     let near = match alert::threshold(&app, Rule::BudgetNearLimit).await? {
@@ -35,8 +36,8 @@ async fn run(app: Arc<App>) -> Result<String> {
     let dollars = |quota: i64| quota as f64 / 500_000.0;
     Ok(format!(
         "today ${:.6}, this month ${:.6}; {near} budgets near their limit",
-        dollars(of_today),
-        dollars(of_month)
+        dollars(of_today.quota()),
+        dollars(of_month.quota())
     ))
 }
 

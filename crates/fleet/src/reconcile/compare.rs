@@ -7,7 +7,6 @@ use openclaw::config::needs_restart;
 use openclaw::document::Change;
 use openclaw::{Document, Version};
 use remote::host::file::Hash;
-use remote::host::systemd;
 use serde_json::Value;
 use store::reconcile::{Pending, Reconcile};
 
@@ -148,7 +147,7 @@ pub async fn compare(app: &App, assistant: &Assistant) -> Result<Comparison> {
     let state = store::reconcile::find(&app.db, &instance.id).await?;
     let version = install::of_instance(app, assistant).await?;
     let desired = Desired::known(app, assistant, &version).await?;
-    let service = systemd::state(&assistant.host, &assistant.place.unit).await?;
+    let service = assistant.service().await?;
     let observed = Observed { service: Service::of(&service), pending: state.pending };
     let (document, changes, unreadable) = match read(assistant, &desired).await {
         Ok(Some((document, changes))) => (Some(document), changes, None),

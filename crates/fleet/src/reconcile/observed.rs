@@ -45,7 +45,6 @@ pub struct Observed {
 impl Observed {
     pub async fn of(app: &App, assistant: &Assistant) -> Result<Observed> {
         let pending = pending::of(app, assistant).await?.pending;
-        let state = systemd::state(&assistant.host, &assistant.place.unit).await?;
-        Ok(Observed { service: Service::of(&state), pending })
+        Ok(Observed { service: Service::of(&assistant.service().await?), pending })
     }
 }

@@ -8,7 +8,7 @@ mod end;
 mod guard;
 mod handshake;
 mod pump;
-mod reach;
+pub(crate) mod reach;
 mod sockets;
 
 use std::sync::Arc;

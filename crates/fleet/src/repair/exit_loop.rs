@@ -9,7 +9,7 @@ use openclaw::config::remove_unknown;
 use openclaw::program;
 use openclaw::rule::{Finding, Rule};
 use remote::host::Command;
-use remote::host::ports::{self, Instance};
+use remote::host::ports;
 use remote::host::systemd::{Active, State};
 
 use super::{Case, Handler, Remedy, Verdict};
@@ -46,7 +46,7 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Verdict> {
         return Ok(Verdict::Refuted);
     }
     let state_dir = assistant.place.state_dir();
-    let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
+    let whose = assistant.place.gateway(&state_dir);
     let listening = ports::look(&assistant.host, assistant.port()).await?;
     if let Some(other) = listening.owners.iter().find(|owner| owner.judge(&whose) != ports::Verdict::Own) {
         return Ok(Verdict::LeftToPeople(format!("its port is held by {}", other.describe())));
@@ -99,6 +99,10 @@ async fn restore(context: &Context, case: &Case<'_>) -> Result<&'static str> {
     let changed = is != case.document.map(Document::hash);
     if changed {
         context.log("the doctor changed the configuration").await?;
+    }
+    if assistant.instance.config_hash.is_empty() {
+        // It was adopted as it is: the platform never wrote its configuration.
+        return Ok(if changed { ", which changed the configuration" } else { "" });
     }
     let desired = Desired::known(case.app, assistant, case.version).await?;
     let edit = |document: &mut Document| desired.apply(document);

@@ -11,6 +11,7 @@ use super::{Case, Handler, Reconcile, Remedy, Verdict};
 use crate::assistant::desired::Part;
 use crate::assistant::service;
 use crate::reconcile::Wish;
+use crate::tenant;
 
 pub(super) const HANDLER: Handler = Handler {
     rule: Rule::NotListening,
@@ -30,7 +31,8 @@ const START: SignedDuration = SignedDuration::from_secs(90);
 
 async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Verdict> {
     let (listening, holder) = holder(case).await?;
-    let bind = Bind::for_url(&case.assistant.instance.gateway_url);
+    // Where a container listens is not ours to say.
+    let Some(bind) = tenant::bind(&case.assistant.instance) else { return Ok(Verdict::Refuted) };
     let right = match bind {
         Bind::Loopback => listening.addresses.iter().all(|address| address.starts_with("127.") || address == "[::1]"),
         Bind::Lan => listening.addresses.iter().any(|address| matches!(address.as_str(), "0.0.0.0" | "*" | "[::]")),

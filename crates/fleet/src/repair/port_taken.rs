@@ -2,7 +2,7 @@
 
 use base::Result;
 use openclaw::rule::{Finding, Rule};
-use remote::host::ports::{self, Instance, Listening};
+use remote::host::ports::{self, Listening};
 
 use super::{Case, Handler, Reconcile, Remedy, Verdict};
 use crate::assistant::service;
@@ -33,7 +33,7 @@ pub(super) enum Holder {
 pub(super) async fn holder(case: &Case<'_>) -> Result<(Listening, Holder)> {
     let assistant = case.assistant;
     let state_dir = assistant.place.state_dir();
-    let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
+    let whose = assistant.place.gateway(&state_dir);
     let listening = ports::look(&assistant.host, assistant.port()).await?;
     let other = listening.owners.iter().find(|owner| owner.judge(&whose) != ports::Verdict::Own);
     let left = listening.owners.iter().find(|owner| owner.unit.as_deref() != Some(assistant.place.unit.as_str()));

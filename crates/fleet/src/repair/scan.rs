@@ -10,7 +10,6 @@ use std::time::Duration;
 use base::Result;
 use base::id::InstanceId;
 use jiff::Timestamp;
-use openclaw::config::Bind;
 use openclaw::log::Line;
 use openclaw::rule::{Confidence, Evidence, Expected, Finding, RULES, Rule};
 use openclaw::sweep::{Answer, ConfigFile, Limits};
@@ -97,7 +96,7 @@ pub async fn preview(app: &Arc<App>, only: Option<InstanceId>) -> Result<Preview
             let id = &member.instance.id;
             let Some(look) = examine(&app, &looked, number, member, &HashSet::new()).await else {
                 let why = if member.busy { "a task is at work on it" } else { "the server said nothing about it" };
-                if member.is_there() {
+                if member.instance.is_managed() {
                     seen.unseen.push(format!("{id}: {why}"));
                 }
                 continue;
@@ -179,7 +178,8 @@ struct Look {
 
 /// Everything that is found about one instance; `None` where it was not looked at. `open` are the subjects of open alerts.
 async fn examine(app: &App, looked: &Looked, number: usize, member: &Member, open: &HashSet<String>) -> Option<Look> {
-    if member.busy {
+    // Nothing is repaired of what is only observed.
+    if member.busy || !member.instance.is_managed() {
         return None;
     }
     let answer = looked.of(number)?;
@@ -191,8 +191,8 @@ async fn examine(app: &App, looked: &Looked, number: usize, member: &Member, ope
     let document = document(app, member, answer).await;
     let bot = chat_binding::of_instance(&app.db, &member.instance.id).await.unwrap_or_default();
     let expected = Expected {
-        unit: tenant::unit(&member.instance).ok()?,
-        bind: Bind::for_url(&member.instance.gateway_url),
+        runner: tenant::runner(&member.instance).ok()?,
+        bind: tenant::bind(&member.instance),
         bot: bot.iter().any(|binding| binding.is_active && binding.platform == "telegram"),
     };
     let evidence = Evidence {

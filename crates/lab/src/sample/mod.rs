@@ -1,5 +1,6 @@
 //! A fictional company for the demo: people, servers, assistants, professions and their pools.
 
+mod server_to_add;
 mod servers;
 mod usage;
 

@@ -11,6 +11,7 @@ use remote::host::ExpectedKey;
 use sim::host::{Hosts, Instance, Machine};
 
 use super::Company;
+use super::server_to_add::ServerToAdd;
 
 /// id, name; four assistants on each.
 pub const SERVERS: &[(&str, &str)] = &[("fra-1", "Frankfurt 1"), ("fra-2", "Frankfurt 2"), ("lis-1", "Lisbon 1")];
@@ -25,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(45);
 
 pub struct Fleet {
     servers: Vec<(Arc<Machine>, Hosts)>,
+    to_add: ServerToAdd,
     pub key: Secret,
 }
 
@@ -38,7 +40,8 @@ impl Fleet {
             }
             servers.push((machine.clone(), Hosts::of(machine).await.map_err(Error::internal)?));
         }
-        Ok(Fleet { servers, key: Secret::new(sim::host::login_key().map_err(Error::internal)?) })
+        let key = Secret::new(sim::host::login_key().map_err(Error::internal)?);
+        Ok(Fleet { servers, to_add: ServerToAdd::start().await?, key })
     }
 
     /// The port on which a server's sshd listens.
@@ -58,8 +61,8 @@ impl Fleet {
         text.parse().map(Some).map_err(Error::internal)
     }
 
-    /// Waits until the assistants are on their servers, gives some to people, lets one of them run out of memory, and
-    /// runs the platform's checks.
+    /// Waits until the assistants are on their servers, gives some to people, lets one of them run out of memory, runs
+    /// the platform's checks, and says where a further server can be added.
     pub async fn settle(&self, app: &Arc<App>, company: &Company) -> Result<()> {
         let began = Instant::now();
         no_task(app, began).await?;
@@ -72,6 +75,7 @@ impl Fleet {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         repair::scan(app).await?;
         health::check(app).await?;
+        println!("{}", self.to_add.describe());
         Ok(())
     }
 }

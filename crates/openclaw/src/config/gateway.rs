@@ -10,8 +10,8 @@ use crate::version::Version;
 
 #[derive(Clone, Debug)]
 pub struct Gateway {
-    pub port: GatewayPort,
-    pub bind: Bind,
+    /// Where it listens; `None` if that is not ours to say: in a container it has a port of its own, which Docker publishes.
+    pub listen: Option<(GatewayPort, Bind)>,
     pub token: Secret,
     /// An absolute path, used by this instance alone: by default all instances of a Unix user share one file.
     pub log_file: String,
@@ -67,8 +67,10 @@ impl Gateway {
             return Err(Error::internal("the gateway token of an instance must not be empty"));
         }
         document.set(["gateway", "mode"], json!("local"))?;
-        document.set(["gateway", "port"], json!(self.port.get()))?;
-        document.set(["gateway", "bind"], json!(self.bind.as_str()))?;
+        if let Some((port, bind)) = self.listen {
+            document.set(["gateway", "port"], json!(port.get()))?;
+            document.set(["gateway", "bind"], json!(bind.as_str()))?;
+        }
         document.set(["gateway", "auth", "mode"], json!("token"))?;
         document.set(["gateway", "auth", "token"], literal("the gateway token", self.token.expose())?)?;
         document.set(["logging", "file"], literal("the log file", &self.log_file)?)?;

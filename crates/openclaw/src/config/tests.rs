@@ -8,8 +8,7 @@ use super::*;
 fn settings() -> Settings {
     Settings {
         gateway: Gateway {
-            port: GatewayPort::try_from(18909).unwrap(),
-            bind: Bind::Loopback,
+            listen: Some((GatewayPort::try_from(18909).unwrap(), Bind::Loopback)),
             token: Secret::new("example-gateway-token"),
             log_file: "/srv/assistants/1/gateway.jsonl".into(),
             origins: vec!["https://assistants.example.com".into()],

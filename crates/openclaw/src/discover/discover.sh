@@ -5,8 +5,10 @@
 # never pass for a line of ours. Of environments only the variables that say where a gateway lives are printed: others may be secrets.
 export LC_ALL=C
 @AS_OWNER@
+@LIST_GATEWAYS@
 look=@LOOK@
 base=@BASE@
+email_file=@EMAIL_FILE@
 most=200
 
 behind() {
@@ -29,19 +31,28 @@ sockets() {
 echo "discover 1"
 echo "time $(date +%s)"
 
-# A process of one of these names is called so by OpenClaw itself. One that listens nowhere is its command line.
+# Gateways of older releases call themselves `openclaw`, as every command of it does; but a command listens nowhere.
 units=
-for comm in $(grep -lsE '^openclaw(-gatewa)?$' /proc/[0-9]*/comm | head -n "$most"); do
-    pid=${comm#/proc/}
-    pid=${pid%/comm}
+network=$(readlink /proc/self/ns/net)
+until=$(($(date +%s) + 50))
+late() { [ "$(date +%s)" -ge "$until" ]; }
+for pid in $(gateways '^openclaw(-gatewa)?$' "$most"); do
     listens=$(sockets "$pid")
     [ -n "$listens" ] || continue
     echo "process $pid"
-    stat -c %U -- "/proc/$pid" 2>/dev/null | head -c 64 | behind user
-    cgroup=$(sed -n 's/^0:://p; s/^[0-9]*:name=systemd://p' "/proc/$pid/cgroup" 2>/dev/null | head -c 2048)
+    # A container may have users that the server does not know by name.
+    stat -c '%U %u' -- "/proc/$pid" 2>/dev/null | sed 's/^UNKNOWN //; s/ .*//' | head -c 64 | behind user
+    # A server may have both hierarchies, and use one of them.
+    cgroup=$(sed -n 's/^0:://p; s/^[0-9]*:name=systemd://p' "/proc/$pid/cgroup" 2>/dev/null |
+        awk 'length > length(longest) { longest = $0 } END { print longest }' | head -c 2048)
     printf '%s\n' "$cgroup" | behind cgroup
     { tr '\0' '\n' <"/proc/$pid/environ"; } 2>/dev/null | grep -aE "$variables" | head -n 16 | head -c 8192 | behind variable
-    printf '%s\n' "$listens"
+    # A socket in another network is at no port of the server's, whatever its number.
+    if [ "$(readlink "/proc/$pid/ns/net")" = "$network" ]; then
+        printf '%s\n' "$listens"
+    else
+        printf '%s\n' "$listens" | sed 's/^listens /inner /'
+    fi
     case $cgroup in
     /system.slice/*.service) units="$units ${cgroup##*/}" ;;
     esac
@@ -70,8 +81,16 @@ done
 if command -v docker >/dev/null 2>&1; then
     for id in $(timeout -k 1 10 docker ps -a -q --no-trunc 2>/dev/null | head -n "$most"); do
         timeout -k 1 5 docker inspect --type container --format \
-            '{"id":{{json .Id}},"name":{{json .Name}},"image":{{json .Config.Image}},"status":{{json .State.Status}},"user":{{json .Config.User}},"path":{{json .Path}},"args":{{json .Args}},"mounts":{{json .Mounts}},"ports":{{json .NetworkSettings.Ports}}}' \
+            '{"id":{{json .Id}},"name":{{json .Name}},"image":{{json .Config.Image}},"status":{{json .State.Status}},"user":{{json .Config.User}},"path":{{json .Path}},"args":{{json .Args}},"mounts":{{json .Mounts}},"privileged":{{json .HostConfig.Privileged}},"ports":{{json .NetworkSettings.Ports}}}' \
             -- "$id" 2>/dev/null | head -c 32768 | grep -ai openclaw | behind container
+    done
+    # Its home is looked at from inside, as the user that it runs as. What comes back is the container's own word.
+    for id in $(timeout -k 1 10 docker ps -q --no-trunc 2>/dev/null | head -n "$most"); do
+        if late; then break; fi
+        timeout -k 1 5 docker inspect --type container --format '{{json .}}' -- "$id" 2>/dev/null | grep -qi openclaw || continue
+        echo "inside $id"
+        { timeout -k 1 8 docker exec -i "$id" sh -c "$look" look '' "$email_file" </dev/null 2>/dev/null || echo "config unreadable"; } |
+            head -c 600000 | grep -aE '^(config (missing|unreadable|large)|session [0-9]+)$|^(config|path|email)\|'
     done
 fi
 
@@ -83,12 +102,14 @@ fi
 } | sort -u | while read -r home; do
     if [ -d "$home/.openclaw" ] && [ ! -L "$home" ] && [ "$home" != / ]; then printf '%s\n' "$home"; fi
 done | head -n "$most" | while read -r home; do
+    if late; then break; fi
     echo "home"
     printf '%s\n' "$home" | behind path
     owner=$(stat -c %U -- "$home" 2>/dev/null | head -c 64)
     printf '%s\n' "$owner" | behind user
     if [ -e "/var/lib/systemd/linger/$owner" ]; then echo "lingers"; fi
-    { as_owner 8 "$home" sh -c "$look" look "$home" </dev/null 2>/dev/null || echo "config unreadable"; } | head -c 600000 |
-        grep -aE '^(config (missing|unreadable|large)|session [0-9]+|user-unit)$|^(config|user-show|user-variable)\|'
+    { as_owner 8 "$home" sh -c "$look" look "$home" "$email_file" </dev/null 2>/dev/null || echo "config unreadable"; } | head -c 600000 |
+        grep -aE '^(config (missing|unreadable|large)|session [0-9]+|user-unit)$|^(config|email|user-show|user-variable)\|'
 done
-echo "done"
+# Without this word the answer is incomplete.
+if ! late; then echo "done"; fi

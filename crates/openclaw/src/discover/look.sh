@@ -1,7 +1,8 @@
 # shellcheck shell=sh
-# What a home says of its gateway, asked as the user whose home it is: `sh -c <this> look <home>`. The lines are described in discover.sh.
-home=$1
-export LC_ALL=C HOME="$home"
+# What a home says of its gateway, asked as the user whose home it is: `sh -c <this> look <home> <file with an e-mail address>`. Without a
+# home, in a container, it is the one that the environment names. The lines are described in discover.sh.
+home=$1 email_file=$2
+export LC_ALL=C
 XDG_RUNTIME_DIR=/run/user/$(id -u)
 export XDG_RUNTIME_DIR
 config=$home/.openclaw/openclaw.json
@@ -11,6 +12,18 @@ behind() {
     sed "s/^/$1|/"
     echo
 }
+
+if [ -z "$home" ]; then
+    state=${OPENCLAW_STATE_DIR:-${OPENCLAW_HOME:-$HOME}/.openclaw}
+    case $state in
+    /*/.openclaw) home=${state%/.openclaw} ;;
+    *) exit 0 ;;
+    esac
+    printf '%s\n' "$home" | behind path
+    config=$home/.openclaw/openclaw.json
+fi
+HOME=$home
+export HOME
 
 if [ -f "$config" ] && [ -r "$config" ]; then
     if [ "$(stat -L -c %s -- "$config")" -le "$most" ]; then
@@ -24,6 +37,11 @@ else
     *"No such file"*) echo "config missing" ;;
     *) echo "config unreadable" ;;
     esac
+fi
+# Only a line that is nothing but an e-mail address is printed: other files have secrets with an @.
+if [ -n "$email_file" ] && [ -f "$home/$email_file" ]; then
+    head -c 4096 -- "$home/$email_file" | sed 's/^[[:space:]]*//; s/[[:space:]]*$//' |
+        grep -axE '[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,190}' | head -n 1 | behind email
 fi
 # The newest file of its sessions.
 newest=$(find "$home/.openclaw/agents" -maxdepth 4 -type f \( -name '*.jsonl' -o -name '*.sqlite*' \) -printf '%T@\n' 2>/dev/null | sort -n | tail -n 1)

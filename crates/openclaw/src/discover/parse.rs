@@ -27,7 +27,10 @@ pub struct Process {
     pub user: String,
     pub cgroup: String,
     pub variables: Vec<(String, String)>,
+    /// Its sockets in the server's own network.
     pub listens: Vec<SocketAddr>,
+    /// Those in another network, as in a container.
+    pub inner: Vec<SocketAddr>,
 }
 
 /// A unit of the system, or of a user.
@@ -52,6 +55,7 @@ pub struct Home {
     pub config: String,
     pub config_text: Vec<u8>,
     pub last_session: Option<Timestamp>,
+    pub email: Option<String>,
     pub units: Vec<Unit>,
 }
 
@@ -64,10 +68,16 @@ pub struct Container {
     pub status: String,
     #[serde(default)]
     pub user: String,
+    /// Whether it may do on the server what root may.
+    #[serde(default)]
+    pub privileged: bool,
     #[serde(default)]
     pub mounts: Option<Vec<Mount>>,
     #[serde(default)]
     pub ports: Option<std::collections::BTreeMap<String, Option<Vec<Published>>>>,
+    /// Its home, as it is inside of it; `None` if it does not run.
+    #[serde(skip)]
+    pub home: Option<Home>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -98,6 +108,19 @@ enum About {
     Unit,
     Home,
     UserUnit,
+    /// The home inside of the container with this number.
+    Inside(usize),
+}
+
+impl Raw {
+    /// The home that the lines are about.
+    fn home(&mut self, about: About) -> Option<&mut Home> {
+        match about {
+            About::Home | About::UserUnit => self.homes.last_mut(),
+            About::Inside(number) => self.containers.get_mut(number)?.home.as_mut(),
+            About::Nothing | About::Process | About::Unit => None,
+        }
+    }
 }
 
 pub fn parse(output: &[u8]) -> Raw {
@@ -132,6 +155,15 @@ fn word(raw: &mut Raw, about: &mut About, line: &[u8]) {
             *about = About::Home;
             raw.homes.push(Home::default());
         }
+        "inside" => {
+            *about = match raw.containers.iter().position(|container| container.id == second) {
+                Some(number) => {
+                    raw.containers[number].home = Some(Home::default());
+                    About::Inside(number)
+                }
+                None => About::Nothing,
+            };
+        }
         "process" | "unit" | "home" => *about = About::Nothing,
         "done" => raw.complete = true,
         "listens" => {
@@ -139,8 +171,14 @@ fn word(raw: &mut Raw, about: &mut About, line: &[u8]) {
                 process.listens.extend(socket(second));
             }
         }
+        "inner" => {
+            if let (About::Process, Some(process)) = (*about, raw.processes.last_mut()) {
+                process.inner.extend(socket(second));
+            }
+        }
         _ => {
-            let (About::Home | About::UserUnit, Some(home)) = (*about, raw.homes.last_mut()) else { return };
+            let is_inside = matches!(about, About::Inside(_));
+            let Some(home) = raw.home(*about) else { return };
             match first {
                 "lingers" => home.lingers = true,
                 "config" => home.config = second.to_owned(),
@@ -148,7 +186,7 @@ fn word(raw: &mut Raw, about: &mut About, line: &[u8]) {
                     let at = second.parse().ok().and_then(|second| Timestamp::from_second(second).ok());
                     home.last_session = at;
                 }
-                "user-unit" if home.units.len() < MOST => {
+                "user-unit" if home.units.len() < MOST && !is_inside => {
                     *about = About::UserUnit;
                     home.units.push(Unit::default());
                 }
@@ -186,11 +224,12 @@ fn quoted(raw: &mut Raw, about: About, label: &[u8], bytes: &[u8]) {
                 _ => {}
             }
         }
-        About::Home | About::UserUnit => {
-            let Some(home) = raw.homes.last_mut() else { return };
+        About::Home | About::UserUnit | About::Inside(_) => {
+            let Some(home) = raw.home(about) else { return };
             match (label, home.units.last_mut()) {
                 (b"path", _) if home.path.is_empty() => home.path = text(),
                 (b"user", _) if home.user.is_empty() => home.user = text(),
+                (b"email", _) if home.email.is_none() => home.email = Some(text()).filter(|text| !text.is_empty()),
                 (b"config", _) if home.config_text.len() + bytes.len() < MOST_TEXT => {
                     home.config_text.extend_from_slice(bytes);
                     home.config_text.push(b'\n');

@@ -8,6 +8,7 @@ mod edit;
 mod fuzz;
 mod json5;
 mod path;
+mod relocate;
 mod secret;
 
 use std::fmt;

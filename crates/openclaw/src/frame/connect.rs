@@ -1,13 +1,19 @@
 //! The handshake: the gateway sends a challenge, we send our name and the token, the gateway answers with a hello.
 //!
-//! A backend on loopback that sends no Origin and no forwarded address gets the scopes that it asks for, without the
-//! key pair that a browser needs. Only browsers need the challenge's nonce.
+//! A backend on loopback that sends no Origin and no forwarded address gets the scopes that it asks for. One elsewhere
+//! gets none, unless it is a device that was approved (`Device`): it signs the challenge.
 
 use base::Secret;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::Device;
 use crate::version::Version;
+
+pub(super) const CLIENT: &str = "gateway-client";
+pub(super) const MODE: &str = "backend";
+pub(super) const ROLE: &str = "operator";
+pub(super) const PLATFORM: &str = "linux";
 
 /// The only protocol that 2026.5 and later speak with operators.
 pub const PROTOCOL: u32 = 4;
@@ -44,10 +50,11 @@ impl Scope {
     }
 }
 
-/// The first request of a connection. It contains the token, so the whole frame is a secret.
-pub fn connect(id: &str, token: &Secret, scopes: &[Scope]) -> Secret {
+/// The first request of a connection. It contains the token, so the whole frame is a secret. A device signs the gateway's
+/// challenge.
+pub fn connect(id: &str, token: &Secret, scopes: &[Scope], device: Option<(&Device, &Challenge)>) -> Secret {
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
-    let frame = json!({
+    let mut frame = json!({
         "type": "req",
         "id": id,
         "method": "connect",
@@ -55,26 +62,39 @@ pub fn connect(id: &str, token: &Secret, scopes: &[Scope]) -> Secret {
             "minProtocol": PROTOCOL,
             "maxProtocol": PROTOCOL,
             "client": {
-                "id": "gateway-client",
+                "id": CLIENT,
                 "version": env!("CARGO_PKG_VERSION"),
-                "platform": "linux",
-                "mode": "backend",
+                "platform": PLATFORM,
+                "mode": MODE,
             },
-            "role": "operator",
+            "role": ROLE,
             "scopes": scopes,
             "caps": ["tool-events"],
             "auth": {"token": token.expose()},
         },
     });
+    if let Some((device, challenge)) = device {
+        frame["params"]["device"] = device.proof(&scopes, token, challenge);
+    }
     Secret::new(frame.to_string())
 }
 
 /// The payload of `connect.challenge`, the first event of a connection.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Challenge {
     pub nonce: String,
     /// Milliseconds since 1970, by the gateway's clock.
     pub ts: i64,
+}
+
+impl Challenge {
+    /// The challenge of a frame whose event is known to be one. What is missing in it, no device can sign, and the gateway
+    /// says so.
+    pub fn read(text: &str) -> Challenge {
+        let payload = serde_json::from_str::<Value>(text).ok().and_then(|frame| frame.get("payload").cloned());
+        payload.and_then(|payload| serde_json::from_value(payload).ok()).unwrap_or_default()
+    }
 }
 
 /// The payload of the answer to `connect`.

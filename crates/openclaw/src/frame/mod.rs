@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 pub use chat::{ChatEvent, ChatState, History, InFlight, Sent, Session, text_of};
 pub use connect::{Challenge, Hello, PROTOCOL, Policy, Scope, connect};
-pub use device::{Devices, Pending};
+pub use device::{Device, Devices, Pending};
 pub use refusal::{Close, ErrorBody, Refusal};
 pub use relay::{ALLOWED, Head, allowed, forbidden};
 pub use said::{MAX_BEFORE_HELLO, Said, accepted, payload, refusal};

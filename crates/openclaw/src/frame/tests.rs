@@ -53,7 +53,7 @@ fn the_handshake_is_what_a_gateway_took() {
     assert_eq!(challenge.read::<Challenge>().unwrap().ts, 1_794_702_425_033);
 
     let Frame::Request(theirs) = &recorded[1] else { panic!() };
-    let ours = connect("1", &Secret::new("example-token"), &[Scope::Read, Scope::Write, Scope::Admin]);
+    let ours = connect("1", &Secret::new("example-token"), &[Scope::Read, Scope::Write, Scope::Admin], None);
     let Ok(Frame::Request(ours)) = Frame::parse(ours.expose()) else { panic!() };
     let mut theirs = theirs.params.clone().unwrap();
     for optional in ["locale", "userAgent"] {
@@ -66,7 +66,7 @@ fn the_handshake_is_what_a_gateway_took() {
     assert!(hello.grants(&[Scope::Read, Scope::Write, Scope::Admin]));
     assert!(hello.has("chat.send") && !hello.has("chat.inject"));
     assert_eq!((hello.policy.max_payload, hello.policy.tick_interval_ms), (MAX_BYTES, 30_000));
-    assert_eq!(format!("{:?}", connect("1", &Secret::new("x"), Scope::CHAT)), "***");
+    assert_eq!(format!("{:?}", connect("1", &Secret::new("x"), Scope::CHAT, None)), "***");
     assert!(!format!("{recorded:?}").contains("example-token"));
 }
 

@@ -22,8 +22,7 @@ pub use auth_profiles::remove as remove_auth_profiles;
 use crate::config::Bind;
 use crate::document::{Document, mask_words};
 use crate::log::{Line, Origin};
-use crate::sweep::{Answer, Process, Server};
-use crate::unit::Name;
+use crate::sweep::{Answer, Process, Runner, Server};
 
 /// Looks for one rule's case. It decides nothing and changes nothing.
 pub type Detect = fn(&Evidence<'_>) -> Option<Finding>;
@@ -79,8 +78,9 @@ pub struct Evidence<'a> {
 /// How the instance should be.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    pub unit: Name,
-    pub bind: Bind,
+    pub runner: Runner,
+    /// Where it listens; `None` if that is not ours to say.
+    pub bind: Option<Bind>,
     /// A chat-bot is bound to it.
     pub bot: bool,
 }

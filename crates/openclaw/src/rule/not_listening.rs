@@ -31,7 +31,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
 }
 
 fn look(answer: &Answer, evidence: &Evidence<'_>) -> Option<Listening> {
-    if let Some(owner) = answer.strangers(&evidence.expected.unit).next() {
+    if let Some(owner) = answer.strangers(&evidence.expected.runner).next() {
         return Some(Listening::Stranger { owner: Some(owner.clone()) });
     }
     if answer.listeners.is_empty() {
@@ -43,8 +43,9 @@ fn look(answer: &Answer, evidence: &Evidence<'_>) -> Option<Listening> {
     }
     let addresses = || answer.listeners.iter().map(|listener| listener.address);
     let right = match evidence.expected.bind {
-        Bind::Loopback => addresses().all(|address| address.is_loopback()),
-        Bind::Lan => addresses().any(|address| IpAddr::is_unspecified(&address)),
+        None => true,
+        Some(Bind::Loopback) => addresses().all(|address| address.is_loopback()),
+        Some(Bind::Lan) => addresses().any(|address| IpAddr::is_unspecified(&address)),
     };
     let elsewhere = || Listening::Elsewhere { addresses: addresses().map(|address| address.to_string()).collect() };
     (!right).then(elsewhere)
@@ -55,8 +56,7 @@ fn describe_listening(listening: &Listening) -> String {
         Listening::Nobody => "nobody listens on its port".to_owned(),
         Listening::Elsewhere { addresses } => format!("listens on {}", addresses.join(", ")),
         Listening::Stranger { owner: Some(owner) } => {
-            let service = owner.service.as_deref().unwrap_or("no service");
-            format!("its port is held by process {} ({:?}, {service})", owner.pid, owner.name)
+            format!("its port is held by process {} ({:?}, {})", owner.pid, owner.name, owner.service_name())
         }
         Listening::Stranger { owner: None } => "its port is answered by something that is no gateway".to_owned(),
         Listening::Waiting => "waits for its port".to_owned(),

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 
 use super::*;
-use crate::sweep::{Http, Listener};
-use crate::unit::{Active, State};
+use crate::sweep::{Http, Listener, Service};
+use crate::unit::{Active, Name, State};
 
 /// Logs that were recorded while a rule's case was provoked on a real server: `samples/rules/<number>.<form>`.
 struct Example {
@@ -91,7 +91,7 @@ fn example(rule: Rule) -> &'static Example {
 }
 
 fn expected() -> Expected {
-    Expected { unit: Name::parse("oc@i2").unwrap(), bind: Bind::Loopback, bot: true }
+    Expected { runner: Runner::Unit(Name::parse("oc@i2").unwrap()), bind: Some(Bind::Loopback), bot: true }
 }
 
 fn good_document() -> Document {
@@ -329,8 +329,10 @@ fn a_bots_channel_is_looked_at_where_a_bot_is_bound() {
 fn listening(addresses: &[&str], service: Option<&str>, health: Option<Http>) -> (Server, Answer) {
     let unit = State { active: Active::Active, main_pid: Some(5), started_us: Some(1_000_000), ..State::default() };
     let listener = |address: &&str| Listener { address: address.parse().unwrap(), port: 18909 };
-    let owner =
-        |service: &str| Process { pid: 5, name: "x".into(), service: Some(service.into()), ..Process::default() };
+    let owner = |service: &str| {
+        let service = Service { name: service.into(), user: None };
+        Process { pid: 5, name: "x".into(), service: Some(service), ..Process::default() }
+    };
     let answer = Answer {
         complete: true,
         unit,
@@ -350,7 +352,7 @@ fn live(status: u16, body: &str) -> Option<Http> {
 fn an_active_unit_must_listen_where_it_should() {
     const OWN: Option<&str> = Some("oc@i2.service");
     let look = |(server, answer): (Server, Answer), bind: Bind| {
-        let expected = Expected { bind, ..expected() };
+        let expected = Expected { bind: Some(bind), ..expected() };
         let state = Some((&server, &answer));
         let evidence = Evidence { now: Timestamp::UNIX_EPOCH, lines: &[], document: None, state, expected: &expected };
         not_listening::detect(&evidence).map(|finding| {

@@ -11,16 +11,58 @@ use base::GatewayPort;
 use serde::Deserialize;
 
 pub use parse::parse;
-pub use process::Process;
+pub use process::{Process, Service};
 pub use script::{Limits, script};
 
 use crate::log::Line;
 use crate::unit::{Confinement, Name, State};
 
+/// What runs an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// A unit of the system.
+    Unit(Name),
+    /// A unit of its user's own systemd.
+    UserUnit(Name),
+    /// A container, by its id or its name. The instance's paths are those inside of it.
+    Container(String),
+    /// Nothing: somebody started the process.
+    Process,
+}
+
+impl Runner {
+    fn word(&self) -> &'static str {
+        match self {
+            Runner::Unit(_) => "unit",
+            Runner::UserUnit(_) => "user",
+            Runner::Container(_) => "container",
+            Runner::Process => "process",
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Runner::Unit(name) | Runner::UserUnit(name) => name.service(),
+            Runner::Container(id) => id.clone(),
+            Runner::Process => String::new(),
+        }
+    }
+
+    /// The service that its processes belong to, if it is a unit. That of a user's own is known by the number of this
+    /// user, who owns the home.
+    pub fn service(&self, home_uid: Option<u32>) -> Option<Service> {
+        match self {
+            Runner::Unit(name) => Some(Service { name: name.service(), user: None }),
+            Runner::UserUnit(name) => Some(Service { name: name.service(), user: Some(home_uid?) }),
+            Runner::Container(_) | Runner::Process => None,
+        }
+    }
+}
+
 /// An instance to ask about. Paths are absolute.
 #[derive(Clone, Debug)]
 pub struct Target {
-    pub unit: Name,
+    pub runner: Runner,
     pub port: GatewayPort,
     /// Its files are read as the owner of this folder.
     pub home: String,
@@ -75,6 +117,8 @@ pub struct Answer {
     pub unit: State,
     /// The owner of its home; `None` if there is no such folder.
     pub home_owner: Option<String>,
+    /// The same owner's number.
+    pub home_uid: Option<u32>,
     /// The confinement in its unit file; `None` if there is no such file.
     pub confinement: Option<Confinement>,
     /// The SHA-256 of that file.
@@ -161,10 +205,11 @@ impl Answer {
         Duration::try_from_secs_f64(server.uptime_s? - started).ok()
     }
 
-    /// The processes that have the port and do not belong to `unit`.
-    pub fn strangers<'a>(&'a self, unit: &'a Name) -> impl Iterator<Item = &'a Process> {
-        let service = unit.service();
-        self.owners.iter().filter(move |owner| owner.service.as_deref() != Some(service.as_str()))
+    /// The processes that have the port and are not the instance's. The port of a container is Docker's, and a process
+    /// that nothing starts is in no service: of these it is proved whenever a connection is made.
+    pub fn strangers(&self, runner: &Runner) -> impl Iterator<Item = &Process> {
+        let service = runner.service(self.home_uid);
+        self.owners.iter().filter(move |owner| service.is_some() && owner.service != service)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::process::service_of;
+use super::process::{container_of, service_of};
 use super::{Answer, ConfigFile, Http, Listener, LogTail, Mark, Process, Server, Sweep, Target};
 use crate::log::Line;
 use crate::unit::{Confinement, State};
@@ -162,7 +162,10 @@ fn describe_process(process: Option<&mut Process>, label: &[u8], text: &str) {
     let Some(process) = process else { return };
     match label {
         b"comm" if process.name.is_empty() => process.name = text.chars().take(15).collect(),
-        b"cgroup" if process.service.is_none() => process.service = service_of(text),
+        b"cgroup" if process.service.is_none() && process.container.is_none() => {
+            process.service = service_of(text);
+            process.container = container_of(text);
+        }
         b"config-path" if process.config_path.is_none() && !text.is_empty() => {
             process.config_path = Some(text.chars().take(1024).collect());
         }
@@ -185,6 +188,7 @@ impl Section {
             "home" => {
                 let name = words.get(1).filter(|name| name.len() <= 64);
                 self.answer.home_owner = name.map(|name| (*name).to_owned());
+                self.answer.home_uid = number(2).and_then(|uid| u32::try_from(uid).ok());
             }
             "config" => {
                 self.answer.config = match (words.get(1).copied(), number(2)) {
@@ -225,6 +229,10 @@ impl Section {
             b"journal" if self.journal_bytes < MOST => {
                 self.journal_bytes += text.len();
                 self.answer.journal.extend(Line::from_journal(text));
+            }
+            b"console" if self.journal_bytes < MOST => {
+                self.journal_bytes += text.len();
+                self.answer.journal.push(Line::from_console(text));
             }
             b"comm" | b"cgroup" | b"config-path" => {
                 let text = String::from_utf8_lossy(&text[..text.len().min(2048)]);

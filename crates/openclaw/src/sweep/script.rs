@@ -5,6 +5,7 @@ use std::time::Duration;
 use base::{Error, Result};
 
 use super::Target;
+use crate::program::LIST_GATEWAYS;
 use crate::shell::{quote, without_comments};
 use crate::unit::PROPERTIES;
 
@@ -50,7 +51,8 @@ pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &
     for target in targets {
         sections += "one";
         for value in [
-            target.unit.service(),
+            target.runner.word().to_owned(),
+            target.runner.name(),
             target.port.get().to_string(),
             absolute(&target.home)?.to_owned(),
             limits.log_bytes.to_string(),
@@ -72,6 +74,7 @@ pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &
         ("@TIMEOUT@", limits.instance.as_secs().max(1).to_string()),
         ("@SECTION@", quote(&section)?.into_owned()),
         ("@FOLDERS@", folders?.join(" ")),
+        ("@LIST_GATEWAYS@\n", without_comments(LIST_GATEWAYS)),
         ("@SECTIONS@\n", sections),
     ];
     let mut rest = without_comments(SERVER);

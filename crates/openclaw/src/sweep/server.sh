@@ -11,6 +11,8 @@ behind() {
     echo
 }
 
+@LIST_GATEWAYS@
+
 quit() {
     if [ -n "$folder" ]; then rm -rf "$folder"; fi
 }
@@ -57,10 +59,8 @@ head -c 64 /proc/loadavg | behind load
 grep -E '^(MemTotal|MemAvailable):' /proc/meminfo | behind memory
 df -Pk / @FOLDERS@ 2>/dev/null | head -c 4096 | behind disk
 echo "cores $(getconf _NPROCESSORS_ONLN)"
-# Every gateway of the server, registered or not. A process of this name is called so by OpenClaw itself.
-for comm in $(grep -ls '^openclaw-gatewa$' /proc/[0-9]*/comm | head -n 500); do
-    pid=${comm#/proc/}
-    pid=${pid%/comm}
+# Every gateway of the server, registered or not.
+for pid in $(gateways '^openclaw-gatewa$' 500); do
     echo "gateway $pid"
     sed -n 's/^0:://p; s/^[0-9]*:name=systemd://p' "/proc/$pid/cgroup" 2>/dev/null | head -c 2048 | behind cgroup
     { tr '\0' '\n' <"/proc/$pid/environ"; } 2>/dev/null | grep -a '^OPENCLAW_CONFIG_PATH=' | head -n 1 | cut -c 22-1024 | behind config-path

@@ -28,6 +28,8 @@ pub struct State {
     pub enabled: bool,
     /// The user that it runs as; `None` if there is no such unit.
     pub user: Option<String>,
+    /// The id of the container, if it is one.
+    pub container: Option<String>,
     /// Whether drop-in files change it. Those that the distribution installs for all units do not count.
     pub has_drop_ins: bool,
 }
@@ -84,6 +86,7 @@ impl State {
             loaded,
             has_drop_ins: text("DropInPaths").split(' ').any(|path| !path.is_empty() && is_local(path)),
             user: loaded.then(|| user.chars().take(64).collect()),
+            container: Some(text("Container")).filter(|id| !id.is_empty()).map(|id| id.chars().take(64).collect()),
             active: match text("ActiveState") {
                 "active" | "reloading" => Active::Active,
                 "activating" => Active::Activating,

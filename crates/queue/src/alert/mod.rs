@@ -25,6 +25,8 @@ word! {
         GatewayDown = "gateway_down",
         InstanceNotIsolated = "instance_not_isolated",
         DiskOverLimit = "disk_over_limit",
+        KeyNotRevoked = "key_not_revoked",
+        GatewayLogSilent = "gateway_log_silent",
     }
 }
 
@@ -35,7 +37,12 @@ impl Rule {
             Rule::KeyBalanceLow => Some(5.0),
             Rule::BudgetNearLimit => Some(80.0),
             Rule::InstancesUnhealthy => Some(1.0),
-            Rule::TaskDead | Rule::GatewayDown | Rule::InstanceNotIsolated | Rule::DiskOverLimit => None,
+            Rule::TaskDead
+            | Rule::GatewayDown
+            | Rule::InstanceNotIsolated
+            | Rule::DiskOverLimit
+            | Rule::KeyNotRevoked
+            | Rule::GatewayLogSilent => None,
         }
     }
 
@@ -234,6 +241,23 @@ pub async fn set_state(app: &App, rule: Rule, subject: &str, trouble: Option<&st
         None => resolve(app, &mut tx, rule, subject).await?,
     };
     tx.commit().await?;
+    Ok(changed)
+}
+
+/// The same for a condition whose extent changes: an alert that is open gets the message of now, and is not delivered
+/// once more.
+pub async fn set_extent(app: &App, rule: Rule, subject: &str, trouble: Option<&str>) -> Result<bool> {
+    let changed = set_state(app, rule, subject, trouble).await?;
+    if let Some(message) = trouble.filter(|_| !changed) {
+        let mut tx = app.db.begin().await?;
+        if let Some(open) = stored::open_one(&mut tx, rule.as_str(), subject).await? {
+            let message: String = message.chars().take(1000).collect();
+            if stored::set_message(&mut tx, &open.id, &message).await? {
+                tx.notify(Notice::new(Topic::Alert, &open.id)).await?;
+            }
+        }
+        tx.commit().await?;
+    }
     Ok(changed)
 }
 

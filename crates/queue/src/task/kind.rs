@@ -35,6 +35,10 @@ pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// instance's generation, so that the change is brought to the server even if every attempt of this task fails.
     const RAISES: bool = false;
 
+    /// Whether a task of this type that is dead raises an alert of its own. A type that says no has another alert, one
+    /// for all that failed.
+    const ALERTS_WHEN_DEAD: bool = true;
+
     /// The instance it is about: no two tasks of one instance run at the same time.
     fn instance(&self, tx: &mut Tx) -> impl Future<Output = Result<Option<InstanceId>>> + Send;
 
@@ -114,6 +118,7 @@ pub struct TaskType<A: 'static> {
     pub name: &'static str,
     pub other_name: Option<&'static str>,
     pub permission: Permission,
+    pub alerts_when_dead: bool,
     /// Parses a payload that an administrator sent.
     pub(crate) check: for<'a> fn(Value, &'a mut Tx) -> Eventually<'a, Checked>,
     /// The permission that a stored payload needs.
@@ -127,6 +132,7 @@ impl<A: Send + Sync> TaskType<A> {
             name: R::TYPE,
             other_name: None,
             permission: R::PERMISSION,
+            alerts_when_dead: R::ALERTS_WHEN_DEAD,
             check: check::<R>,
             permission_of: permission_of::<R>,
             run: run::<A, R>,

@@ -34,6 +34,9 @@ use room::Room;
 /// A task that failed this often is dead.
 pub const MOST_ATTEMPTS: i64 = 5;
 
+/// The longest wait that a failed attempt may ask for before the next.
+const LONGEST_WAIT: Duration = Duration::from_secs(1800);
+
 /// The wait before an outcome that could not be written is written again.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
@@ -284,7 +287,8 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
                 continue;
             }
             let silent = "its worker stopped answering";
-            self.record_failure(&mut tx, &task, &hold, &Failure { error: silent, client_message: silent }).await?;
+            let failure = Failure { error: silent, client_message: silent };
+            self.record_failure(&mut tx, &task, &hold, &failure, None).await?;
         }
         Ok(tx.commit().await?)
     }
@@ -375,7 +379,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
                     let id = hold.id.clone();
                     if let Some(task) = task::lock(&mut tx, &id).await? {
                         let failure = Failure { error: &error.to_string(), client_message: &error.client };
-                        self.record_failure(&mut tx, &task, hold, &failure).await?;
+                        self.record_failure(&mut tx, &task, hold, &failure, error.retry_after).await?;
                     }
                 }
                 Outcome::LeaseLost => tracing::warn!(task = %hold.id, "abandoned: its lease could not be renewed"),
@@ -384,17 +388,27 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         Ok(tx.commit().await?)
     }
 
-    /// The one place where an attempt fails: state, log line and audit entry together.
-    async fn record_failure(&self, tx: &mut store::Tx, task: &Task, hold: &Held, failure: &Failure<'_>) -> Result<()> {
+    /// The one place where an attempt fails: state, log line and audit entry together. `asked` is the wait that whoever
+    /// refused has asked for.
+    async fn record_failure(
+        &self,
+        tx: &mut store::Tx,
+        task: &Task,
+        hold: &Held,
+        failure: &Failure<'_>,
+        asked: Option<Duration>,
+    ) -> Result<()> {
         let now = self.engine().clock.now();
         let status = if hold.attempt >= MOST_ATTEMPTS { Status::Dead } else { Status::Failed };
-        let next = now + self.backoff(hold.attempt);
+        let asked = asked.map_or(SignedDuration::ZERO, |asked| signed(asked.min(LONGEST_WAIT)));
+        let next = now + self.backoff(hold.attempt).max(asked);
         if !task::failed(tx, hold, status, failure, next, now).await? {
             return Ok(());
         }
         task_log::write(&mut *tx, &task.id, hold.attempt, &format!("failed: {}", failure.client_message), now).await?;
         // A dead delivery must not raise an alert, because that would enqueue another delivery.
-        if status == Status::Dead && task.r#type != DeliverAlert::TYPE {
+        let alerts = self.types.iter().find(|t| t.is_named(&task.r#type)).is_none_or(|t| t.alerts_when_dead);
+        if status == Status::Dead && alerts && task.r#type != DeliverAlert::TYPE {
             let message = format!("task {} was given up: {}", task.r#type, failure.client_message);
             alert::raise(self.engine(), tx, Rule::TaskDead, &subject(&task.id), &message).await?;
         }

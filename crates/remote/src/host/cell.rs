@@ -195,8 +195,8 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// The arguments that go before the program's own.
-    pub(super) fn words(&self, limit: Duration) -> Vec<String> {
+    /// The arguments that go before the program's own, with a variable that the program gets.
+    pub(super) fn words(&self, limit: Duration, variable: &str) -> Vec<String> {
         // The program inside has its own time limit; this one is for a systemd that does not answer.
         let longest = (limit + PATIENCE).as_secs().to_string();
         let front = [
@@ -226,6 +226,7 @@ impl Inside {
             words.push("-p".to_owned());
             words.push(line);
         }
+        words.push(format!("--setenv={variable}"));
         words.push("--".to_owned());
         words
     }

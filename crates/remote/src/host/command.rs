@@ -7,9 +7,12 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::cell::Inside;
+use super::docker;
 use super::error::{Error, Result};
 use super::output::{MARK_FORMAT, Output};
 
@@ -21,6 +24,12 @@ const KEEP: usize = 1 << 20;
 pub(super) const KILL_AFTER: Duration = Duration::from_secs(2);
 /// The line is one argument of the shell, and Linux limits an argument to 128 KiB.
 const LONGEST: usize = 120 * 1024;
+/// The variable that holds the command inside of a cell, and what runs it there.
+///
+/// systemd expands dollar signs in the words of a transient unit. It also writes these words to a file, and reads other
+/// words if it is reloaded before the program has started. So the words that it gets have nothing to expand or to quote.
+const CELL_COMMAND: &str = "TIDEPOOL_COMMAND";
+const RUN_CELL_COMMAND: &str = "eval \"`printenv TIDEPOOL_COMMAND | base64 -d`\"; exit 127";
 
 /// The user that runs a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +43,8 @@ pub enum Actor {
     User(String),
     /// A user inside a cell, for programs that run code of a tenant.
     Inside(Inside),
+    /// The user of a container, inside of it. Programs and paths are the container's own.
+    Container(String),
 }
 
 impl Actor {
@@ -140,27 +151,26 @@ impl Command {
             return Err(Error::BadCommand("it has no name"));
         }
         let mut words: Vec<&str> = Vec::with_capacity(self.argv.len() + 12);
-        let cell = match &self.actor {
-            Actor::Inside(inside) => inside.words(self.limit),
-            _ => vec![],
-        };
         match &self.actor {
             Actor::User(user) | Actor::Inside(Inside { user, .. }) if user.is_empty() || user.starts_with('-') => {
                 return Err(Error::BadCommand("its user's name"));
             }
             Actor::User(user) if *user == login.user => {}
             // sudo's own messages must be recognizable too.
-            Actor::User(_) | Actor::Root | Actor::Inside(_) if !login.is_root => {
+            Actor::User(_) | Actor::Root | Actor::Inside(_) | Actor::Container(_) if !login.is_root => {
                 words.extend(["env", "LC_ALL=C", "sudo", "-n", "--"]);
             }
-            Actor::User(_) | Actor::Root | Actor::Inside(_) | Actor::Login => {}
+            Actor::User(_) | Actor::Root | Actor::Inside(_) | Actor::Container(_) | Actor::Login => {}
         }
         let pairs: Vec<String> = self.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if !self.env.iter().all(|(name, _)| is_variable(name)) {
             return Err(Error::BadCommand("the name of an environment variable"));
         }
-        let mut rest = vec!["env", "LC_ALL=C"];
-        rest.extend(pairs.iter().map(String::as_str));
+        let is_inside = matches!(self.actor, Actor::Inside(_));
+        let mut rest = if is_inside { vec!["env", "-u", CELL_COMMAND, "LC_ALL=C"] } else { vec!["env", "LC_ALL=C"] };
+        if !matches!(self.actor, Actor::Container(_)) {
+            rest.extend(pairs.iter().map(String::as_str));
+        }
         let (grace, limit) = (seconds(KILL_AFTER), seconds(self.limit));
         rest.extend(["timeout", "-k", &grace, &limit]);
         if let Actor::User(user) = &self.actor
@@ -170,19 +180,27 @@ impl Command {
             // wait for ever. `env` reports a missing program by its status; `runuser` has one status for every failure.
             rest.extend(["runuser", "-u", user, "--", "env"]);
         }
+        if let Actor::Container(id) = &self.actor {
+            // The time limit ends Docker's client. What runs inside then is the container's own affair.
+            rest.extend(["docker", "exec", "-i", docker::named(id)?, "env", "LC_ALL=C"]);
+            rest.extend(pairs.iter().map(String::as_str));
+        }
         rest.extend(self.argv.iter().map(String::as_str));
-        // systemd would expand a dollar sign as a variable.
-        let dollars = if matches!(self.actor, Actor::Inside(_)) { "$$" } else { "$" };
-        let rest: Vec<String> = rest.into_iter().map(|word| word.replace('$', dollars)).collect();
-        words.extend(cell.iter().chain(&rest).map(String::as_str));
+        let cell = match &self.actor {
+            Actor::Inside(inside) => inside.words(self.limit, &cell_command(&rest)?),
+            _ => vec![],
+        };
+        if is_inside {
+            words.extend(cell.iter().map(String::as_str));
+            words.extend(["sh", "-c", RUN_CELL_COMMAND]);
+        } else {
+            words.append(&mut rest);
+        }
 
         let mut mark = String::from("printf ");
         quote(MARK_FORMAT, &mut mark)?;
-        let mut line = format!("{mark}; {mark} >&2; exec");
-        for word in words {
-            line.push(' ');
-            quote(word, &mut line)?;
-        }
+        let mut line = format!("{mark}; {mark} >&2; ");
+        write_command(&words, &mut line)?;
         if line.len() > LONGEST {
             Err(Error::BadCommand("it is too long: pass it by standard input"))
         } else {
@@ -201,7 +219,7 @@ impl Command {
     fn refused_by_sudo(&self, login: &Login, output: &Output) -> Option<Error> {
         let asked = match &self.actor {
             Actor::Login => false,
-            Actor::Root | Actor::Inside(_) => !login.is_root,
+            Actor::Root | Actor::Inside(_) | Actor::Container(_) => !login.is_root,
             Actor::User(user) => !login.is_root && *user != login.user,
         };
         let said = output.stderr.starts_with(b"sudo: ") || output.stderr.starts_with(b"Sorry, user ");
@@ -230,6 +248,23 @@ impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Command").field("name", &self.name()).field("actor", &self.actor).finish_non_exhaustive()
     }
+}
+
+/// The assignment of the variable that holds a command inside of a cell.
+fn cell_command(words: &[&str]) -> Result<String> {
+    let mut line = String::new();
+    write_command(words, &mut line)?;
+    Ok(format!("{CELL_COMMAND}={}", STANDARD.encode(line)))
+}
+
+/// Appends a command that takes the place of its shell.
+fn write_command(words: &[&str], line: &mut String) -> Result<()> {
+    line.push_str("exec");
+    for word in words {
+        line.push(' ');
+        quote(word, line)?;
+    }
+    Ok(())
 }
 
 fn is_variable(name: &str) -> bool {
@@ -332,16 +367,27 @@ mod tests {
             lines: vec!["PrivateTmp=yes".into(), "BindPaths=/srv/a%%b".into()],
         };
         let cell = "env 'LC_ALL=C' timeout -k 2 25 systemd-run --quiet --wait --collect --pipe -p 'User=i1' -p 'JoinsNamespaceOf=oc.service' -p 'RuntimeMaxSec=25' \
-            -p 'PrivateTmp=yes' -p 'BindPaths=/srv/a%b' --";
-        assert_eq!(line(Actor::Inside(inside.clone()), "root"), format!("exec {cell} {command}"));
-        assert_eq!(
-            line(Actor::Inside(inside.clone()), "ops"),
-            format!("exec env 'LC_ALL=C' sudo -n -- {cell} {command}")
-        );
+            -p 'PrivateTmp=yes' -p 'BindPaths=/srv/a%b'";
+        let run = "-- sh -c 'eval \"`printenv TIDEPOOL_COMMAND | base64 -d`\"; exit 127'";
+        // What systemd gets, and what runs inside.
+        let opened = |line: &str| {
+            let (front, rest) = line.split_once(" '--setenv=TIDEPOOL_COMMAND=").unwrap();
+            let (coded, end) = rest.split_once("' ").unwrap();
+            let command = String::from_utf8(STANDARD.decode(coded).unwrap()).unwrap();
+            (format!("{front} {end}"), command)
+        };
+        let confined = command.replace("env 'LC_ALL=C'", "env -u TIDEPOOL_COMMAND 'LC_ALL=C'");
+        for (login, front) in [("root", ""), ("ops", "env 'LC_ALL=C' sudo -n -- ")] {
+            let (outside, within) = opened(&line(Actor::Inside(inside.clone()), login));
+            assert_eq!(outside, format!("exec {front}{cell} {run}"));
+            assert_eq!(within, format!("exec {confined}"));
+        }
         let script = Command::script("show-folder", &["echo ", "\"${1%/*}\""]).arg("/a/b");
         let script = |actor: Actor| script.clone().by(actor).line(&login("root")).unwrap();
         let (confined, theirs) = (script(Actor::Inside(inside)), script(Actor::User("i1".into())));
-        assert!(confined.ends_with("sh -c 'echo \"$${1%/*}\"' show-folder /a/b"), "{confined}");
+        assert!(!confined.contains('$'), "{confined}");
+        let (_, confined) = opened(&confined);
+        assert!(confined.ends_with("sh -c 'echo \"${1%/*}\"' show-folder /a/b"), "{confined}");
         assert!(theirs.ends_with("runuser -u i1 -- env sh -c 'echo \"${1%/*}\"' show-folder /a/b"), "{theirs}");
         let long = Command::long_script("sweep", "echo").line(&login("root")).unwrap();
         assert!(long.ends_with(" sh -s sweep"), "{long}");

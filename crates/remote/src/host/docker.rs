@@ -7,6 +7,8 @@ use serde::Deserialize;
 
 use super::command::Command;
 use super::error::{Error, Result};
+use super::journal::{Cursor, Entry};
+use super::systemd::{self, Active, Exit, State, Unit};
 use super::{Host, Output};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +74,8 @@ pub async fn published(host: &Host, container: &str) -> Result<Vec<u16>> {
     Ok(text.split_whitespace().filter_map(|port| port.parse().ok()).collect())
 }
 
-fn named(container: &str) -> Result<&str> {
+/// Refuses what is no name or id of a container: it becomes an argument of Docker's client.
+pub(super) fn named(container: &str) -> Result<&str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let whole = container.starts_with(|c: char| c.is_ascii_alphanumeric()) && container.chars().all(allowed);
     if whole && container.len() <= 255 {
@@ -80,6 +83,89 @@ fn named(container: &str) -> Result<&str> {
     } else {
         Err(Error::NoContainer(container.escape_debug().to_string()))
     }
+}
+
+/// A container's state, in the words of a unit: `unit` is the name that the answer gets.
+pub async fn state(host: &Host, container: &str, unit: &Unit) -> Result<State> {
+    const FORMAT: &str = "{{.State.Status}} {{.State.Pid}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.RestartCount}} \
+        {{.State.StartedAt}} {{.State.FinishedAt}}";
+    let command = Command::new("docker").args(["inspect", "--type", "container", "--format", FORMAT, "--"]);
+    let output = host.run(&command.arg(named(container)?)).await?;
+    match checked(output, container) {
+        Ok(output) => state_of(&output.text(), unit).ok_or_else(|| Error::odd("docker inspect", output.text())),
+        Err(Error::NoContainer(_)) => Ok(State::missing(unit)),
+        Err(error) => Err(error),
+    }
+}
+
+fn state_of(text: &str, unit: &Unit) -> Option<State> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let &[status, pid, exit, oom, restarts, started, finished] = words.as_slice() else { return None };
+    let main_pid = pid.parse().ok().filter(|pid| *pid != 0);
+    let exit: i32 = exit.parse().ok()?;
+    let active = match status {
+        "running" => Active::Active,
+        "restarting" => Active::Activating,
+        "removing" => Active::Deactivating,
+        "exited" | "dead" if exit != 0 => Active::Failed,
+        "created" | "exited" | "dead" | "paused" => Active::Inactive,
+        _ => Active::Unknown,
+    };
+    let result = match (oom, exit) {
+        ("true", _) => "oom-kill",
+        (_, 0) => "success",
+        _ => "exit-code",
+    };
+    let since = if main_pid.is_some() { started } else { finished };
+    Some(State {
+        active,
+        sub: status.to_owned(),
+        is_loaded: true,
+        is_enabled: true,
+        main_pid,
+        exit: main_pid.is_none().then_some(Exit::Status(exit)),
+        result: result.to_owned(),
+        restarts: restarts.parse().unwrap_or(0),
+        since: since.parse().ok(),
+        ..State::missing(unit)
+    })
+}
+
+/// A gateway finishes its work before it ends, which a unit gives it 330 s for.
+pub async fn stop_in_time(host: &Host, container: &str) -> Result<()> {
+    let command = Command::new("docker").args(["stop", "-t", "330", "--", named(container)?]);
+    let output = host.run(&command.limit(systemd::STOP)).await?;
+    checked(output, container).map(drop)
+}
+
+/// The last lines of its log, oldest first.
+pub async fn last(host: &Host, container: &str, lines: usize) -> Result<Vec<Entry>> {
+    let script =
+        Command::script("read-container-lines", &[r#"exec docker logs --timestamps --tail "$1" -- "$2" 2>&1"#]);
+    let command = script.args([&lines.to_string(), named(container)?]).limit(SLOW).keep(LOG_KEPT);
+    let mut output = host.run(&command).await?;
+    if !output.succeeded() {
+        output.stderr = std::mem::take(&mut output.stdout);
+    }
+    let text = checked(output, container)?.text();
+    Ok(text.lines().filter_map(entry).collect())
+}
+
+/// The command that prints the lines that it writes from now on, or after a time.
+pub(super) fn follow(container: &str, since: Option<Timestamp>) -> Result<Vec<String>> {
+    let place = match since {
+        Some(at) => ["--since".to_owned(), at.to_string()],
+        None => ["--tail".to_owned(), "0".to_owned()],
+    };
+    let words = ["docker", "logs", "--follow", "--timestamps"].map(str::to_owned).into_iter().chain(place);
+    Ok(words.chain(["--".to_owned(), named(container)?.to_owned()]).collect())
+}
+
+/// `2026-11-15T05:33:00.123456789Z text`. The time is the place of the line, too.
+pub(super) fn entry(line: &str) -> Option<Entry> {
+    let (time, message) = line.split_once(' ').unwrap_or((line, ""));
+    let at: Timestamp = time.parse().ok()?;
+    Some(Entry { cursor: Cursor::kept(time), at, message: message.to_owned(), ..Entry::default() })
 }
 
 fn checked(output: Output, container: &str) -> Result<Output> {
@@ -146,6 +232,30 @@ mod tests {
         assert_eq!(container.created_at.unwrap().to_string(), "2026-11-15T05:33:00Z");
         assert!(parse("not json").is_err());
         assert_eq!(time("yesterday"), None);
+    }
+
+    #[test]
+    fn the_state_of_a_container_is_told_like_a_units() {
+        let unit = Unit::parse("openclaw-a").unwrap();
+        let of = |text: &str| state_of(text, &unit).unwrap();
+        let runs = of("running 4711 0 false 2 2026-11-15T05:33:00.123456789Z 0001-01-01T00:00:00Z");
+        assert!(runs.is_running() && runs.is_loaded);
+        assert_eq!((runs.main_pid, runs.restarts, runs.exit), (Some(4711), 2, None));
+        assert_eq!(runs.since.unwrap().as_second(), 1_794_720_780);
+        let failed = of("exited 0 78 false 0 2026-11-15T05:33:00Z 2026-11-15T05:34:00Z");
+        assert!(failed.refused_its_config() && !failed.is_running());
+        let stopped = of("exited 0 0 false 0 2026-11-15T05:33:00Z 2026-11-15T05:34:00Z");
+        assert_eq!((stopped.active, stopped.result.as_str()), (Active::Inactive, "success"));
+        assert_eq!(of("exited 0 137 true 0 x y").result, "oom-kill");
+        assert!(state_of("running", &unit).is_none());
+    }
+
+    #[test]
+    fn a_line_of_its_log_has_its_time() {
+        let line = entry("2026-11-15T05:33:00.123456789Z [gateway] ready").unwrap();
+        assert_eq!((line.message.as_str(), line.at.as_second()), ("[gateway] ready", 1_794_720_780));
+        assert_eq!(entry("2026-11-15T05:33:00Z").unwrap().message, "");
+        assert!(entry("no time").is_none());
     }
 
     #[test]

@@ -97,7 +97,14 @@ pub enum Error {
     NoDocker(String),
     #[error("container {0}: is not there")]
     NoContainer(String),
+    #[error("nothing starts the process: it is only observed")]
+    OnlyObserved,
+    #[error("nothing keeps what the process writes")]
+    NoLog,
 }
+
+/// What people read who want something of a process that the platform only observes.
+pub const ONLY_OBSERVED: &str = "nothing on its server starts it: it is only observed, until it is moved into a cell";
 
 impl Error {
     /// Whether the server could not be reached at all, so that the next command would fail the same way.
@@ -203,6 +210,8 @@ impl Error {
             Error::NoForwarding => (Kind::Unavailable, "the server forbids forwarded connections"),
             Error::NoDocker(_) => (Kind::Unavailable, "the server has no working Docker"),
             Error::NoContainer(_) => (Kind::NotFound, "there is no such container"),
+            Error::OnlyObserved => (Kind::Conflict, ONLY_OBSERVED),
+            Error::NoLog => (Kind::Conflict, "nothing on the server keeps what it writes to its console"),
         }
     }
 }

@@ -212,9 +212,11 @@ if [ "$now" = absent ]; then
 fi
 stamp=$(date -u +%Y%m%dT%H%M%S.%NZ)
 kept=$path.tidepool-$stamp
-# The owner of a home can have `ln` refused (a file has so many links at most), and put a link here meanwhile: it is copied as a link.
-ln -T -- "$path" "$kept" 2>/dev/null || cp -pP -- "$path" "$kept" || { rm -f -- "$kept"; exit 1; }
-mv -fT -- "$tmp" "$path" || { rm -f -- "$kept"; exit 1; }
+# A copy and not a hard link, which whoever watches the file would see first: OpenClaw misses what changes within five milliseconds of that.
+# The owner of a home can put a link here meanwhile: it is copied as a link.
+cp -pPT -- "$path" "$kept" || { rm -f -- "$kept"; exit 1; }
+[ -f "$kept" ] && [ ! -L "$kept" ] && same=$(sha256sum <"$kept") && [ "${same%% *}" = "$now" ] || { rm -f -- "$kept"; exit 81; }
+sync -- "$kept" && mv -fT -- "$tmp" "$path" || { rm -f -- "$kept"; exit 1; }
 trap - EXIT
 sync -- "$dir"
 set -- "$path".tidepool-[0-9]*

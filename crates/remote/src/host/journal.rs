@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Host;
 use super::command::Command;
 use super::error::{Error, Result};
 use super::lines::Lines;
 use super::systemd::Unit;
+use super::{Host, docker};
 
 /// journald's position of an entry. It stays valid across reboots.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Cursor(String);
 
 impl Cursor {
@@ -27,7 +27,7 @@ impl Cursor {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub cursor: Cursor,
     pub at: Timestamp,
@@ -50,9 +50,19 @@ const MOST_KEPT: usize = 16 << 20;
 
 /// The last entries, oldest first.
 pub async fn last(host: &Host, unit: &Unit, entries: usize) -> Result<Vec<Entry>> {
-    let command = read(unit).args(["-n", &entries.to_string()]);
+    let words = read_words(unit, &["-n", &entries.to_string()]);
+    let command = match unit.user() {
+        None => Command::new(words[0].as_str()).args(&words[1..]),
+        Some(user) => {
+            Command::script("read-user-journal", &[OF_USER, r#"exec "$@" "_UID=$uid""#]).arg(user).args(words)
+        }
+    };
     entries_of(host, &command, entries).await
 }
+
+// The first argument is a user's name. The number of that user is added as a field that every entry must have: journald
+// itself writes it.
+const OF_USER: &str = r#"uid=$(id -u -- "$1") || exit; shift; "#;
 
 /// The entries after a cursor, oldest first and at most `most`. A caller that gets as many asks again from the last
 /// one's cursor.
@@ -65,43 +75,78 @@ pub async fn after(host: &Host, unit: &Unit, cursor: &Cursor, most: usize) -> Re
 
 /// Follows new entries, or those after a cursor. It ends at its time limit: call it again with the last entry's cursor.
 pub async fn follow(host: &Host, unit: &Unit, from: Option<&Cursor>, limit: Duration) -> Result<Follow> {
-    // The command must end when its input ends. journalctl does not watch its input, so a child process does.
-    const SCRIPT: &str =
-        r#"exec 3<&0; { cat <&3 >/dev/null 2>&1; kill $$; } >/dev/null 2>&1 & exec "$@" </dev/null 3<&-"#;
     // `--lines=0` would lose the first entry of a unit that has none yet.
     let place = from.map_or_else(|| "--since=now".to_owned(), |cursor| format!("--after-cursor={}", cursor.0));
-    let command =
-        Command::script("follow-journal", &[SCRIPT]).args(read_words(unit, &["-f", "--no-tail", &place])).limit(limit);
-    Ok(Follow(host.lines(&command).await?))
+    let words = read_words(unit, &["-f", "--no-tail", &place]);
+    let command = match unit.user() {
+        None => Command::script("follow-journal", &[UNTIL_INPUT_ENDS, r#"exec "$@" </dev/null 3<&-"#]),
+        Some(user) => {
+            let script = r#"exec "$@" "_UID=$uid" </dev/null 3<&-"#;
+            Command::script("follow-user-journal", &[OF_USER, UNTIL_INPUT_ENDS, script]).arg(user)
+        }
+    };
+    let command = command.args(words);
+    Ok(Follow { lines: host.lines(&command.limit(limit)).await?, source: Source::Journal })
 }
 
+/// Follows the log of a container, from now on or after the place of a line.
+pub async fn follow_container(host: &Host, container: &str, from: Option<&Cursor>, limit: Duration) -> Result<Follow> {
+    let after = from.and_then(|cursor| cursor.0.parse().ok());
+    let words = docker::follow(container, after)?;
+    let script = r#"exec "$@" </dev/null 3<&- 2>&1"#;
+    let command = Command::script("follow-container-log", &[UNTIL_INPUT_ENDS, script]).args(words).limit(limit);
+    Ok(Follow { lines: host.lines(&command).await?, source: Source::Container { after } })
+}
+
+/// The command must end when its input ends. Neither journalctl nor Docker's client watches its input, so a child
+/// process does.
+const UNTIL_INPUT_ENDS: &str = "exec 3<&0; { cat <&3 >/dev/null 2>&1; kill $$; } >/dev/null 2>&1 & ";
+
 /// Entries as they are written.
-pub struct Follow(Lines);
+pub struct Follow {
+    lines: Lines,
+    source: Source,
+}
+
+enum Source {
+    Journal,
+    /// Docker repeats the line at which it is told to begin.
+    Container {
+        after: Option<Timestamp>,
+    },
+}
 
 impl Follow {
     /// The next entry. The time limit is an error like any other: `CommandTimedOut`.
     pub async fn next(&mut self) -> Result<Entry> {
-        match self.0.next().await? {
-            Some(line) => parse(&line),
-            None => Err(Error::CutOff { command: "journalctl".into() }),
+        loop {
+            let cut_off = || Error::CutOff { command: "a log that is followed".into() };
+            let line = self.lines.next().await?.ok_or_else(cut_off)?;
+            match self.source {
+                Source::Journal => return parse(&line),
+                Source::Container { after } => {
+                    let entry = docker::entry(&String::from_utf8_lossy(&line));
+                    if let Some(entry) = entry.filter(|entry| after.is_none_or(|after| entry.at > after)) {
+                        return Ok(entry);
+                    }
+                }
+            }
         }
     }
 
     /// How many entries were lost because they were read too slowly.
     pub fn missed(&self) -> usize {
-        self.0.missed()
+        self.lines.missed()
     }
 }
 
-fn read_words<'a>(unit: &'a Unit, more: &[&'a str]) -> Vec<&'a str> {
-    let mut words = vec!["journalctl", "-q", "--no-pager", "-o", "json", FIELDS, "-u", unit.as_str()];
-    words.extend(more);
-    words
-}
-
-fn read(unit: &Unit) -> Command {
-    let words = read_words(unit, &[]);
-    Command::new(words[0]).args(words[1..].iter().copied())
+fn read_words(unit: &Unit, more: &[&str]) -> Vec<String> {
+    let own = match unit.user() {
+        None => vec!["-u".to_owned(), unit.to_string()],
+        Some(_) => vec![format!("_SYSTEMD_USER_UNIT={unit}")],
+    };
+    let words = ["journalctl", "-q", "--no-pager", "-o", "json", FIELDS].into_iter().chain(more.iter().copied());
+    words.map(str::to_owned).chain(own).collect()
 }
 
 async fn entries_of(host: &Host, command: &Command, most: usize) -> Result<Vec<Entry>> {

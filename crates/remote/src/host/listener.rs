@@ -23,8 +23,9 @@ use super::{Host, docker};
 /// Whose sockets may answer on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tenant {
-    /// Those of the user who owns this home (the login user if it is empty), or whom the unit runs as.
-    Service { home: String, unit: Unit },
+    /// Those of the user who owns this home (the login user if it is empty), or whom the unit runs as: one of the
+    /// system, if there is one.
+    Service { home: String, unit: Option<Unit> },
     /// Those of Docker, for a port that it publishes for this container.
     Container { id: String },
 }
@@ -65,7 +66,7 @@ exec awk -v ports="$ports" '
 const SETTLE: &str = r#"
 home=$1 unit=$2; shift 2
 [ -z "$home" ] || stat -c 'home %u %f %n' -- "$home" 2>/dev/null
-if [ "$(systemctl show -p LoadState --value -- "$unit")" = loaded ]; then
+if [ -n "$unit" ] && [ "$(systemctl show -p LoadState --value -- "$unit")" = loaded ]; then
   user=$(systemctl show -p User --value -- "$unit")
   case $user in
     '') echo 'unit 0' ;;
@@ -132,7 +133,9 @@ impl Host {
         let look = self.look(port, home).await?;
         let users = look.users(port, accepted);
         match tenant {
-            Tenant::Service { unit, .. } => self.prove_service(port, home, unit, &users, look.owner(home)).await?,
+            Tenant::Service { unit, .. } => {
+                self.prove_service(port, home, unit.as_ref(), &users, look.owner(home)).await?;
+            }
             Tenant::Container { id } => self.prove_published(port, id, &users).await?,
         }
         if look.listens(port) { Ok(()) } else { Err(Error::PortClosed { port }) }
@@ -142,7 +145,7 @@ impl Host {
         &self,
         port: u16,
         home: &str,
-        unit: &Unit,
+        unit: Option<&Unit>,
         users: &BTreeSet<u32>,
         owner: Option<u32>,
     ) -> Result<()> {
@@ -151,8 +154,10 @@ impl Host {
             return Ok(());
         }
         let others = users.difference(&own).map(u32::to_string);
-        let command =
-            Command::script("find-unit-user", &[SETTLE]).args([home, unit.as_str()]).args(others).limit(LIMIT);
+        let command = Command::script("find-unit-user", &[SETTLE])
+            .args([home, unit.map_or("", Unit::as_str)])
+            .args(others)
+            .limit(LIMIT);
         let settled = match self.beside(&command).await {
             Ok(output) => Settled::parse(&output.ok("systemctl")?.text(), home),
             // Without sudo, the owner of the home is still known.

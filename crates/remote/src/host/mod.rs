@@ -25,6 +25,7 @@ mod output;
 mod pool;
 pub mod ports;
 pub mod probe;
+pub mod runner;
 mod session;
 mod ssh;
 pub mod systemd;
@@ -34,7 +35,7 @@ pub mod users;
 use std::sync::Arc;
 
 pub use command::{Actor, Command};
-pub use error::{Error, Result};
+pub use error::{Error, ONLY_OBSERVED, Result};
 pub use expected::{ExpectedKey, Problem as KeyProblem};
 pub use forward::Forwarded;
 pub use key::{HostKey, LoginKey};
@@ -231,12 +232,12 @@ mod tests {
         moves(home::archive::Archive::of(&host, "/x", 1).restore("y"));
         moves(host.contact());
         let unit = systemd::Unit::parse("x").unwrap();
-        let tenant = Tenant::Service { home: String::new(), unit: unit.clone() };
+        let tenant = Tenant::Service { home: String::new(), unit: Some(unit.clone()) };
         moves(host.forward(1, &tenant));
         moves(host.forward_for_long(1, &tenant));
         moves(systemd::restart(&host, &unit));
         moves(journal::last(&host, &unit, 1));
-        moves(ports::free(&host, 1, &ports::Instance { unit: &unit, state_dir: "/x" }));
+        moves(ports::free(&host, 1, &ports::Instance { unit: &unit, state_dir: "/x", user: None }));
         moves(docker::list(&host));
         moves(metrics::collect(&host));
     }

@@ -48,6 +48,9 @@ pub struct Instance<'a> {
     pub unit: &'a Unit,
     /// Its OPENCLAW_STATE_DIR.
     pub state_dir: &'a str,
+    /// The user that it runs as, if only that user's processes are its own: another user's systemd may have a unit of
+    /// the same name.
+    pub user: Option<&'a str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +67,9 @@ impl Owner {
         if !program::is_gateway(&self.command) {
             return Verdict::Stranger;
         }
+        if instance.user.is_some_and(|user| user != self.user) {
+            return Verdict::OtherGateway;
+        }
         let own = match &self.unit {
             Some(unit) => unit == instance.unit.as_str(),
             // No unit restarts it: it was started by hand, or left over from a unit that is gone.
@@ -73,6 +79,12 @@ impl Owner {
             }
         };
         if own { Verdict::Own } else { Verdict::OtherGateway }
+    }
+
+    /// Whether it is a gateway of this user with this state folder, whatever started it.
+    pub fn is_gateway_of(&self, user: &str, state_dir: &str) -> bool {
+        let own = self.state_dir.as_deref().map(|dir| dir.trim_end_matches('/'));
+        program::is_gateway(&self.command) && self.user == user && own == Some(state_dir.trim_end_matches('/'))
     }
 
     /// A description for people.
@@ -104,6 +116,8 @@ const LOOKS: usize = 4;
 const AGAIN: Duration = Duration::from_millis(150);
 /// How long after SIGTERM a gateway gets SIGKILL. A left-over gateway has no work to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for one that people use: it finishes what they asked for.
+const SHUTDOWN: Duration = Duration::from_secs(60);
 
 // A command line or a path may contain anything, line breaks included, so everything but numbers is sent as base64.
 /// Defines the shell function `look PORT VARIABLE`, which prints what `parse` reads.
@@ -164,14 +178,31 @@ pub async fn free(host: &Host, port: u16, instance: &Instance<'_>) -> Result<Fre
     if owners.is_empty() {
         return Ok(Freed::WasFree);
     }
-    let tries = (PATIENCE.as_millis() / 100).to_string();
-    let pairs = owners.iter().map(|owner| format!("{}:{}", owner.pid, owner.started));
-    host.succeed(&Command::script("end-processes", &[END]).arg(tries).args(pairs)).await?;
+    end(host, &owners, PATIENCE).await?;
     match may_free(look(host, port).await?, instance) {
         Ok(left) if left.is_empty() => Ok(Freed::Ended(owners)),
         Ok(left) => Err(Error::odd("a port", format_args!("{} came back", left[0].describe()))),
         Err((by, verdict)) => Ok(Freed::Held { by, verdict }),
     }
+}
+
+/// Ends the gateway of a user with this state folder, which nothing starts again. Returns how many processes that were.
+pub async fn end_gateway(host: &Host, port: u16, user: &str, state_dir: &str) -> Result<usize> {
+    let own = |owner: &Owner| owner.is_gateway_of(user, state_dir);
+    let owners: Vec<Owner> = look(host, port).await?.owners.into_iter().filter(own).collect();
+    if owners.is_empty() {
+        return Ok(0);
+    }
+    end(host, &owners, SHUTDOWN).await?;
+    Ok(owners.len())
+}
+
+/// Ends processes: with SIGTERM, and after that time with SIGKILL.
+async fn end(host: &Host, owners: &[Owner], patience: Duration) -> Result<()> {
+    let tries = (patience.as_millis() / 100).to_string();
+    let pairs = owners.iter().map(|owner| format!("{}:{}", owner.pid, owner.started));
+    let command = Command::script("end-processes", &[END]).arg(tries).args(pairs);
+    host.succeed(&command.limit(patience * 2 + Duration::from_secs(30))).await.map(drop)
 }
 
 /// The processes to end; an error if one of them is not the instance's own.
@@ -256,7 +287,7 @@ mod tests {
     #[test]
     fn only_a_gateway_of_the_same_instance_may_be_ended() {
         let unit = Unit::parse("openclaw-a").unwrap();
-        let instance = Instance { unit: &unit, state_dir: "/srv/assistants/1/.openclaw" };
+        let instance = Instance { unit: &unit, state_dir: "/srv/assistants/1/.openclaw", user: None };
         let judge = |command: &str, cgroup: &str, environment: &str| {
             owner(line(41, command, cgroup, environment).strip_prefix("P ").unwrap()).unwrap().judge(&instance)
         };
@@ -265,6 +296,11 @@ mod tests {
         let node = "/usr/bin/node\0/opt/openclaw/openclaw.mjs\0gateway\0run\0--port\x0018789\0";
         assert_eq!(judge("openclaw-gateway\0", SYSTEM, ""), Verdict::Own);
         assert_eq!(judge("openclaw\0\0\0", SYSTEM, ""), Verdict::Own, "an older release");
+        let of_user = |user| {
+            let found = owner(line(41, "openclaw-gateway\0", SYSTEM, "").strip_prefix("P ").unwrap()).unwrap();
+            found.judge(&Instance { user: Some(user), ..instance.clone() })
+        };
+        assert_eq!((of_user("i1"), of_user("i2")), (Verdict::Own, Verdict::OtherGateway));
         assert_eq!(judge(node, SYSTEM, ""), Verdict::Own);
         assert_eq!(judge(node, SESSION, own), Verdict::Own);
         assert_eq!(judge("openclaw-gateway\0", SESSION, "HOME=/srv/assistants/1\n"), Verdict::Own);
@@ -286,7 +322,7 @@ mod tests {
     #[test]
     fn one_stranger_among_the_owners_is_enough_to_leave_all_alone() {
         let unit = Unit::parse("openclaw-a").unwrap();
-        let instance = Instance { unit: &unit, state_dir: "/x" };
+        let instance = Instance { unit: &unit, state_dir: "/x", user: None };
         let one = |pid, command: &str| owner(line(pid, command, SYSTEM, "").strip_prefix("P ").unwrap()).unwrap();
         let both = Listening { addresses: vec![], owners: vec![one(1, "openclaw-gateway\0"), one(2, "nginx\0")] };
         assert!(matches!(may_free(both, &instance), Err((owner, Verdict::Stranger)) if owner.pid == 2));

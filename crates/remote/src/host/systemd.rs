@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::command::Command;
+use super::command::{Actor, Command};
 use super::error::{Error, Result};
 use super::file::{Expect, Write, Written};
 use super::{Host, Output};
@@ -13,12 +13,16 @@ use super::{Host, Output};
 /// OpenClaw's exit status for a refused configuration. The unit forbids a restart then.
 pub const REFUSED_CONFIG: i32 = 78;
 /// Stopping waits for requests under way; units allow 330 s for it.
-const STOP: Duration = Duration::from_secs(345);
+pub(super) const STOP: Duration = Duration::from_secs(345);
 const QUICK: Duration = Duration::from_secs(60);
 
-/// The name of a service unit, with its `.service`.
+/// A service unit: its name, with its `.service`, and whose systemd has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Unit(String);
+pub struct Unit {
+    name: String,
+    /// `None` for a unit of the system.
+    user: Option<String>,
+}
 
 impl Unit {
     /// Accepts `openclaw-a` and `openclaw-a.service`.
@@ -26,22 +30,64 @@ impl Unit {
         let stem = name.strip_suffix(".service").unwrap_or(name);
         let allowed = |c: char| c.is_ascii_alphanumeric() || ":_.@-".contains(c);
         let whole = !stem.is_empty() && stem.len() <= 200 && !stem.starts_with(['-', '.']) && stem.chars().all(allowed);
-        if whole { Ok(Unit(format!("{stem}.service"))) } else { Err(Error::BadCommand("the name of a unit")) }
+        if whole {
+            Ok(Unit { name: format!("{stem}.service"), user: None })
+        } else {
+            Err(Error::BadCommand("the name of a unit"))
+        }
+    }
+
+    /// The unit of this name of a user's own systemd. What that says of the unit is the user's word.
+    pub fn of_user(self, user: impl Into<String>) -> Unit {
+        Unit { user: Some(user.into()), ..self }
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.name
     }
 
-    /// Its file, in the folder for the administrator's own units.
+    /// The user whose systemd has it; `None` for a unit of the system.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// The file of a unit of the system, in the folder for the administrator's own units.
     pub fn path(&self) -> String {
-        format!("/etc/systemd/system/{}", self.0)
+        format!("/etc/systemd/system/{}", self.name)
+    }
+
+    /// What scripts about it begin with. A user's systemd is found by this variable, while the user is logged in or
+    /// lingers.
+    fn prelude(&self) -> &'static str {
+        match self.user {
+            None => "",
+            Some(_) => {
+                r#"
+XDG_RUNTIME_DIR=/run/user/$(id -u)
+export XDG_RUNTIME_DIR
+systemctl() { command systemctl --user "$@"; }
+"#
+            }
+        }
+    }
+
+    /// A user's systemd obeys that user alone.
+    fn actor(&self) -> Actor {
+        self.user.clone().map_or(Actor::Root, Actor::User)
+    }
+
+    /// A unit without `User=` runs as whoever its systemd runs as.
+    fn owned(&self, state: State) -> State {
+        match &self.user {
+            None => state,
+            Some(user) => State { unit: self.clone(), user: state.is_loaded.then(|| user.clone()), ..state },
+        }
     }
 }
 
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.name)
     }
 }
 
@@ -91,6 +137,25 @@ pub struct State {
 }
 
 impl State {
+    /// The state of a unit that there is not.
+    pub(super) fn missing(unit: &Unit) -> State {
+        State {
+            unit: unit.clone(),
+            active: Active::Inactive,
+            sub: "dead".to_owned(),
+            is_loaded: false,
+            is_enabled: false,
+            main_pid: None,
+            exit: None,
+            result: "success".to_owned(),
+            hit_start_limit: false,
+            restarts: 0,
+            since: None,
+            memory: None,
+            user: None,
+        }
+    }
+
     pub fn is_running(&self) -> bool {
         self.active == Active::Active && self.main_pid.is_some()
     }
@@ -142,36 +207,41 @@ enum Verb {
 
 impl Verb {
     /// The script that does it, and prints the unit's state afterwards.
-    fn script(self) -> Command {
-        match self {
-            Verb::Start => Command::script("start-unit", &[SHOW, r#"systemctl start -- "$1""#, SHOW_AFTER]),
-            Verb::Stop => Command::script("stop-unit", &[SHOW, r#"systemctl stop -- "$1""#, SHOW_AFTER]),
-            Verb::Restart => Command::script("restart-unit", &[SHOW, r#"systemctl restart -- "$1""#, SHOW_AFTER]),
-            Verb::ResetFailed => {
-                Command::script("reset-failed-unit", &[SHOW, r#"systemctl reset-failed -- "$1""#, SHOW_AFTER])
+    fn script(self, unit: &Unit) -> Command {
+        let prelude = unit.prelude();
+        let script = match self {
+            Verb::Start => Command::script("start-unit", &[prelude, SHOW, r#"systemctl start -- "$1""#, SHOW_AFTER]),
+            Verb::Stop => Command::script("stop-unit", &[prelude, SHOW, r#"systemctl stop -- "$1""#, SHOW_AFTER]),
+            Verb::Restart => {
+                Command::script("restart-unit", &[prelude, SHOW, r#"systemctl restart -- "$1""#, SHOW_AFTER])
             }
-            Verb::Enable => Command::script("enable-unit", &[SHOW, r#"systemctl enable -- "$1""#, SHOW_AFTER]),
-            Verb::Disable => Command::script("disable-unit", &[SHOW, r#"systemctl disable -- "$1""#, SHOW_AFTER]),
-        }
+            Verb::ResetFailed => {
+                Command::script("reset-failed-unit", &[prelude, SHOW, r#"systemctl reset-failed -- "$1""#, SHOW_AFTER])
+            }
+            Verb::Enable => Command::script("enable-unit", &[prelude, SHOW, r#"systemctl enable -- "$1""#, SHOW_AFTER]),
+            Verb::Disable => {
+                Command::script("disable-unit", &[prelude, SHOW, r#"systemctl disable -- "$1""#, SHOW_AFTER])
+            }
+        };
+        script.by(unit.actor()).arg(unit.as_str())
     }
 }
 
-fn show() -> Command {
-    Command::script("show-units", &[SHOW, "true", SHOW_AFTER])
+/// The question about units of the same systemd as this one.
+fn show(unit: &Unit) -> Command {
+    Command::script("show-units", &[unit.prelude(), SHOW, "true", SHOW_AFTER]).by(unit.actor())
 }
 
-/// The states of several units, in one round trip.
+/// The states of several units of the system, in one round trip.
 pub async fn states(host: &Host, units: &[Unit]) -> Result<Vec<State>> {
-    if units.is_empty() {
-        return Ok(vec![]);
-    }
-    let output = host.succeed(&show().args(units.iter().map(Unit::as_str))).await?;
+    let Some(first) = units.first() else { return Ok(vec![]) };
+    let output = host.succeed(&show(first).args(units.iter().map(Unit::as_str))).await?;
     let states = parse(&output.text())?;
     if states.len() == units.len() { Ok(states) } else { Err(Error::odd("systemctl show", "units are missing")) }
 }
 
 pub async fn state(host: &Host, unit: &Unit) -> Result<State> {
-    one(&host.succeed(&show().arg(unit.as_str())).await?)
+    one(&host.succeed(&show(unit).arg(unit.as_str())).await?, unit)
 }
 
 pub async fn start(host: &Host, unit: &Unit) -> Result<State> {
@@ -204,8 +274,11 @@ pub async fn daemon_reload(host: &Host) -> Result<()> {
     host.succeed(&Command::new("systemctl").arg("daemon-reload").limit(QUICK)).await.map(drop)
 }
 
-/// Writes a unit's file, and reloads systemd if the file changed.
+/// Writes the file of a unit of the system, and reloads systemd if the file changed.
 pub async fn write_unit(host: &Host, unit: &Unit, text: &str, expect: Expect) -> Result<Written> {
+    if unit.user().is_some() {
+        return Err(Error::BadCommand("a unit of a user, which is not ours to write"));
+    }
     let written = host.write(&Write::new(unit.path(), text, expect).mode(0o644)).await?;
     if written != Written::Same {
         daemon_reload(host).await?;
@@ -214,8 +287,8 @@ pub async fn write_unit(host: &Host, unit: &Unit, text: &str, expect: Expect) ->
 }
 
 async fn act(host: &Host, unit: &Unit, verb: Verb, limit: Duration) -> Result<State> {
-    let output = host.run(&verb.script().arg(unit.as_str()).limit(limit)).await?;
-    let state = one(&output).map_err(|_| Error::failed("systemctl", &output))?;
+    let output = host.run(&verb.script(unit).limit(limit)).await?;
+    let state = one(&output, unit).map_err(|_| Error::failed("systemctl", &output))?;
     let unit = unit.to_string();
     match output.status {
         0 => Ok(state),
@@ -226,9 +299,11 @@ async fn act(host: &Host, unit: &Unit, verb: Verb, limit: Duration) -> Result<St
     }
 }
 
-fn one(output: &Output) -> Result<State> {
+fn one(output: &Output, unit: &Unit) -> Result<State> {
     let mut states = parse(&output.text())?;
-    states.pop().filter(|_| states.is_empty()).ok_or_else(|| Error::odd("systemctl show", "not one unit"))
+    let state =
+        states.pop().filter(|_| states.is_empty()).ok_or_else(|| Error::odd("systemctl show", "not one unit"))?;
+    Ok(unit.owned(state))
 }
 
 /// Parses the output of `show`: one property per line, an empty line between units, then the units that systemd gave

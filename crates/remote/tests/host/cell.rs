@@ -1,6 +1,7 @@
 //! Cells on a real systemd: what the server can do of one, and what runs inside.
 
 use remote::host::cell::{self, Inside, Part};
+use remote::host::systemd::Unit;
 use remote::host::{Actor, Command};
 
 use crate::kit::{Fleet, said, sh};
@@ -70,8 +71,20 @@ on_hosts! {
         for _ in 0..8 {
             found.push(cell::ability(&host, &[Part { key: "PrivateTmp".into(), lines: lines(&["PrivateTmp=yes"]) }]).await);
         }
+        let unit = Unit::parse("reloads").unwrap();
+        let inside = Inside { user: "nobody".into(), unit, lines: lines(&["PrivateTmp=yes"]) };
+        let say = sh("printf '%s|' '$1' \"$1\" \"$2\" \"$#\" %h \"$(cat)\"")
+            .args(["$HOME %n 'a'", "two\nlines \\ \"b\""])
+            .stdin("from here")
+            .by(Actor::Inside(inside));
+        let mut answers = vec![];
+        for _ in 0..12 {
+            answers.push(host.run(&say).await.map(|output| output.text()));
+        }
         host.succeed(&sh("rm -f /run/reloads")).await.unwrap();
         drop(alone);
+        let expected = "$1|$HOME %n 'a'|two\nlines \\ \"b\"|2|%h|from here|";
+        assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|text| text == expected)), "{answers:?}");
         // A look that was disturbed says so, and nothing about the server.
         let clear: Vec<_> = found.iter().filter_map(|able| able.as_ref().ok()).collect();
         assert!(!clear.is_empty(), "{found:?}");

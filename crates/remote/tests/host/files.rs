@@ -62,6 +62,18 @@ on_hosts! {
         assert_eq!(kept, "34567");
     }
 
+    /// A link to the file that is replaced would be a first event for a gateway that watches it, which makes it miss the second.
+    async fn whoever_watches_a_file_sees_nothing_before_it_is_replaced(fleet: Fleet) {
+        let host = fleet.host("h1");
+        let dir = folder(&host).await;
+        let path = format!("{dir}/openclaw.json");
+        put(&host, &path, "0").await;
+        let inode = Command::new("stat").args(["-c", "%i", &path]);
+        let before = said(&host, inode).await;
+        let Written::Replaced { kept } = put(&host, &path, "1").await else { panic!("not replaced") };
+        assert_ne!(said(&host, Command::new("stat").args(["-c", "%i", &kept])).await, before);
+    }
+
     async fn what_is_there_already_is_not_written(fleet: Fleet) {
         let host = fleet.host("h1");
         let dir = folder(&host).await;

@@ -72,7 +72,7 @@ impl Person {
     }
 
     fn tenant(&self, unit: &Unit) -> Tenant {
-        Tenant::Service { home: self.home.clone(), unit: unit.clone() }
+        Tenant::Service { home: self.home.clone(), unit: Some(unit.clone()) }
     }
 
     async fn has_heard(&self) -> String {
@@ -196,18 +196,18 @@ on_hosts! {
         let (mut ada, bob) = (Person::new(&root).await, Person::new(&root).await);
         let port = free_port(&root).await;
         let unit = ada.listens("127.0.0.1", port, &[]).await;
-        let moved = Tenant::Service { home: bob.home.clone(), unit: unit.clone() };
+        let moved = Tenant::Service { home: bob.home.clone(), unit: Some(unit.clone()) };
         for login in ["root", "ops"] {
             fleet.host_as("h1", login).forward(port, &moved).await.unwrap();
         }
-        let nowhere = Tenant::Service { home: "/srv/nothing here".into(), unit };
+        let nowhere = Tenant::Service { home: "/srv/nothing here".into(), unit: Some(unit) };
         root.forward(port, &nowhere).await.unwrap();
         // A unit that there is not says nothing, and neither does a home that is a link.
         let missing = Unit::parse("openclaw-that-there-is-not").unwrap();
         let link = format!("{}-link", ada.home);
         root.succeed(&Command::new("ln").args(["-s", &ada.home, &link])).await.unwrap();
         for home in [link.as_str(), "/srv/nothing here", ""] {
-            let tenant = Tenant::Service { home: home.into(), unit: missing.clone() };
+            let tenant = Tenant::Service { home: home.into(), unit: Some(missing.clone()) };
             foreign(root.forward(port, &tenant).await, port, &ada.name);
         }
         ada.end().await;

@@ -32,7 +32,7 @@ on_hosts! {
         let port = free_port(&host).await;
         let stranger = unit_on(&host, port, "nginx").await;
         let own = Unit::parse("openclaw-mine").unwrap();
-        let freed = ports::free(&host, port, &Instance { unit: &own, state_dir: "/srv/assistants/1/.openclaw" }).await.unwrap();
+        let freed = ports::free(&host, port, &Instance { unit: &own, state_dir: "/srv/assistants/1/.openclaw", user: None }).await.unwrap();
         let Freed::Held { by, verdict } = freed else { panic!("{freed:?}") };
         assert_eq!((verdict, by.user.as_str(), by.unit.as_deref()), (Verdict::Stranger, "root", Some(stranger.as_str())));
         assert_eq!(Some(by.pid), systemd::state(&host, &stranger).await.unwrap().main_pid);
@@ -46,14 +46,14 @@ on_hosts! {
         let port = free_port(&host).await;
         let other = unit_on(&host, port, "openclaw-gateway").await;
         let own = Unit::parse("openclaw-mine").unwrap();
-        let freed = ports::free(&host, port, &Instance { unit: &own, state_dir: "/srv/assistants/1/.openclaw" }).await.unwrap();
+        let freed = ports::free(&host, port, &Instance { unit: &own, state_dir: "/srv/assistants/1/.openclaw", user: None }).await.unwrap();
         assert!(matches!(freed, Freed::Held { verdict: Verdict::OtherGateway, .. }), "{freed:?}");
         assert!(systemd::state(&host, &other).await.unwrap().is_running());
 
         // Seen from its own instance, it may go.
-        let freed = ports::free(&host, port, &Instance { unit: &other, state_dir: "/nowhere" }).await.unwrap();
+        let freed = ports::free(&host, port, &Instance { unit: &other, state_dir: "/nowhere", user: None }).await.unwrap();
         assert!(matches!(&freed, Freed::Ended(owners) if owners.len() == 1), "{freed:?}");
-        let again = ports::free(&host, port, &Instance { unit: &other, state_dir: "/nowhere" }).await.unwrap();
+        let again = ports::free(&host, port, &Instance { unit: &other, state_dir: "/nowhere", user: None }).await.unwrap();
         assert_eq!(again, Freed::WasFree);
         super::systemd::remove(&host, &other).await;
     }
@@ -67,9 +67,9 @@ on_hosts! {
         host.succeed(&sh(script).args([&state_dir, stubborn, &port.to_string()])).await.unwrap();
         listening(&host, port).await;
         let own = Unit::parse("openclaw-mine").unwrap();
-        let other = ports::free(&host, port, &Instance { unit: &own, state_dir: "/srv/another" }).await.unwrap();
+        let other = ports::free(&host, port, &Instance { unit: &own, state_dir: "/srv/another", user: None }).await.unwrap();
         assert!(matches!(other, Freed::Held { verdict: Verdict::OtherGateway, .. }), "{other:?}");
-        let freed = ports::free(&host, port, &Instance { unit: &own, state_dir: &state_dir }).await.unwrap();
+        let freed = ports::free(&host, port, &Instance { unit: &own, state_dir: &state_dir, user: None }).await.unwrap();
         assert!(matches!(freed, Freed::Ended(_)), "{freed:?}");
         assert!(ports::look(&host, port).await.unwrap().owners.is_empty());
     }

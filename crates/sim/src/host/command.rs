@@ -97,7 +97,7 @@ async fn program(machine: &Arc<Machine>, invocation: &Invocation, path: &str, ar
         }
         ["--version"] => Some(Answer::said(format!("OpenClaw {folder} (simulated)\n"))),
         ["doctor", "--fix", ..] => Some(Answer::said("Doctor complete.\n")),
-        ["gateway", "call", method, "--params", params, "--json"] => {
+        ["gateway", "call", method, "--params", params, "--timeout", "30000", "--json"] => {
             let gateway = machine.gateway_of(invocation.variable("OPENCLAW_CONFIG_PATH")?);
             let Some(gateway) = gateway else { return Some(Answer::failed(1, "gateway connect failed: ECONNREFUSED")) };
             let params: Value = serde_json::from_str(params).unwrap_or_default();

@@ -31,8 +31,9 @@ struct Asked {
 impl Asked {
     fn read(line: &str) -> Option<Asked> {
         let words = words(line.strip_prefix("one ")?);
-        let [unit, port, home, limit, since, measure, config, state, log, inode, offset] =
-            <[String; 11]>::try_from(words).ok()?;
+        // A simulated machine has units of the system alone.
+        let [_, unit, port, home, limit, since, measure, config, state, log, inode, offset] =
+            <[String; 12]>::try_from(words).ok()?;
         Some(Asked {
             unit,
             port: port.parse().ok()?,
@@ -87,7 +88,7 @@ fn section(state: &State, asked: &Asked, out: &mut String) {
         writeln!(out, "rss {RSS_KIB}").ok();
     }
     if state.files.is_folder(&asked.home) {
-        writeln!(out, "home {}", state.files.owner(&asked.home)).ok();
+        writeln!(out, "home {} 2000", state.files.owner(&asked.home)).ok();
     }
     if let Some(file) = state.files.file(&format!("/etc/systemd/system/{}", asked.unit)) {
         let text = String::from_utf8_lossy(file);

@@ -1,7 +1,10 @@
 //! Parses the command line that the login shell gets: the user, the environment variables and the arguments.
 //!
 //! No shell is needed. The platform quotes every word, so a line has words, quotes and backslashes, but nothing to
-//! expand.
+//! expand. A command inside of a cell is a line of its own, in a variable.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 /// A command without the shell's quotes and without `sudo`, `env` and `timeout` in front of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,16 +18,14 @@ impl Invocation {
     /// Parses a line; `None` if it does not have the form of the platform's commands.
     pub fn read(line: &str, login: &str) -> Option<Invocation> {
         let (_mark, rest) = line.split_once("; exec ")?;
-        let mut words = words(rest);
-        // systemd-run replaces two dollar signs by one.
-        if let Some(at) = words.iter().position(|word| word == "systemd-run") {
-            words[at..].iter_mut().for_each(|word| *word = word.replace("$$", "$"));
-        }
-        let mut words = words.into_iter().peekable();
+        let mut words = words(rest).into_iter().peekable();
         let mut invocation = Invocation { user: login.to_owned(), ..Invocation::default() };
         while let Some(word) = words.next() {
             match word.as_str() {
                 "env" => {
+                    if words.next_if_eq("-u").is_some() {
+                        words.next()?;
+                    }
                     while let Some(pair) = words.next_if(|word| is_pair(word)) {
                         let (name, value) = pair.split_once('=')?;
                         invocation.env.push((name.to_owned(), value.to_owned()));
@@ -41,16 +42,20 @@ impl Invocation {
                     }
                 }
                 // The simulation ignores the cell, except for its user.
-                "systemd-run" => loop {
-                    match words.next()?.as_str() {
-                        "--" => break,
-                        property => {
-                            if let Some(user) = property.strip_prefix("User=") {
-                                invocation.user = user.to_owned();
-                            }
+                "systemd-run" => {
+                    let mut command = None;
+                    loop {
+                        let word = words.next()?;
+                        if word == "--" {
+                            break;
+                        } else if let Some(user) = word.strip_prefix("User=") {
+                            invocation.user = user.to_owned();
+                        } else if let Some(coded) = word.strip_prefix("--setenv=TIDEPOOL_COMMAND=") {
+                            command = Some(String::from_utf8(STANDARD.decode(coded).ok()?).ok()?);
                         }
                     }
-                },
+                    words = self::words(command?.strip_prefix("exec ")?).into_iter().peekable();
+                }
                 "timeout" => {
                     // -k GRACE LIMIT
                     words.nth(2)?;
@@ -106,8 +111,11 @@ two lines' sh '' /x";
         assert_eq!(read.argv, ["sh", "-c", "it's\ntwo lines", "sh", "", "/x"]);
         let plain = Invocation::read("x; exec env LC_ALL=C timeout -k 2 3 id -un", "root").unwrap();
         assert_eq!((plain.user.as_str(), plain.argv.join(" ").as_str()), ("root", "id -un"));
-        let confined = "x; exec systemd-run --wait -p User=a-1 -p PrivateTmp=yes -- env LC_ALL=C timeout -k 2 3 id -un";
-        let confined = Invocation::read(confined, "root").unwrap();
+        let command = STANDARD.encode("exec env -u TIDEPOOL_COMMAND LC_ALL=C timeout -k 2 3 id -un");
+        let confined = format!(
+            "x; exec systemd-run --wait -p User=a-1 -p PrivateTmp=yes --setenv=TIDEPOOL_COMMAND={command} -- sh -c run"
+        );
+        let confined = Invocation::read(&confined, "root").unwrap();
         assert_eq!((confined.user.as_str(), confined.argv.join(" ").as_str()), ("a-1", "id -un"));
         assert_eq!(Invocation::read("ls", "root"), None);
     }

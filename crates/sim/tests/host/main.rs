@@ -47,7 +47,7 @@ fn asked(number: u16) -> Asked {
     let instance = instance(number);
     let state_dir = format!("{}/.openclaw", instance.home);
     Asked {
-        unit: Name::parse(&format!("openclaw-a{number}")).unwrap(),
+        runner: openclaw::sweep::Runner::Unit(Name::parse(&format!("openclaw-a{number}")).unwrap()),
         port: i64::from(instance.port).try_into().unwrap(),
         home: instance.home.clone(),
         config_path: format!("{state_dir}/openclaw.json"),
@@ -73,7 +73,7 @@ async fn a_sweep_says_what_the_machine_is() {
     let well = of(1);
     assert!(well.complete && well.is_live() && well.ready().unwrap().ready);
     assert_eq!((well.unit.active, well.listeners.len(), well.owners.len()), (Active::Active, 1, 1));
-    assert_eq!(well.strangers(&targets[0].unit).count(), 0);
+    assert_eq!(well.strangers(&targets[0].runner).count(), 0);
     let config = machine.read(&targets[0].config_path).unwrap();
     let refusal = openclaw::sweep::ConfigFile::Content {
         sha256: Hash::of(&config).as_str().to_owned(),
@@ -143,7 +143,7 @@ async fn what_is_written_is_read_back_and_nothing_is_lost() {
 async fn units_are_stopped_and_started_and_their_journal_tells() {
     let (machine, _hosts, host) = machine(1).await;
     let unit = systemd::Unit::parse("openclaw-a1").unwrap();
-    let whose = ports::Instance { unit: &unit, state_dir: "/srv/assistants/1/.openclaw" };
+    let whose = ports::Instance { unit: &unit, state_dir: "/srv/assistants/1/.openclaw", user: None };
     let mut follow = journal::follow(&host, &unit, None, Duration::from_secs(30)).await.unwrap();
     assert!(systemd::state(&host, &unit).await.unwrap().is_running());
     let listening = ports::look(&host, 20_010).await.unwrap();

@@ -1,6 +1,8 @@
 // What can be asked of an instance, one call each; pages and batches share them.
 import { unwrap } from '@tidepool/shared/api/envelope';
+import type { TaskType } from '@tidepool/shared/api/registry.gen';
 import { api } from '../api';
+import type { ModelWish } from '../server/model-choice';
 
 export const restart = (id: string) =>
   unwrap(api.POST('/instances/{id}/restart', { params: { path: { id } } }));
@@ -33,6 +35,30 @@ export const enterCells = (ids: string[]) =>
 
 export const leaveCell = (id: string) =>
   unwrap(api.POST('/instances/{id}/cell/leave', { params: { path: { id } } }));
+
+/** `keepsLlm` says whether it keeps its own model provider; as it is if null. */
+export const moveIntoCell = (id: string, keepsLlm: boolean | null) =>
+  unwrap(
+    api.POST('/instances/{id}/move-into-cell', { params: { path: { id } }, body: { keeps_llm: keepsLlm } }),
+  );
+
+export const moveBack = (id: string) =>
+  unwrap(api.POST('/instances/{id}/move-back', { params: { path: { id } } }));
+
+/** Looks on its server for the gateway of an instance that is on none yet. */
+export const findOnServer = (id: string, { keepsLlm, restart }: ModelWish) =>
+  unwrap(
+    api.POST('/assistant-instances/{id}/adopt', {
+      params: { path: { id } },
+      body: { keeps_llm: keepsLlm, restart },
+    }),
+  );
+
+/** A task that needs no more than the instance's id. */
+export const addTask = (type: TaskType, id: string) =>
+  unwrap(
+    api.POST('/tasks', { body: { type, payload: { instance_id: id } as object as Record<string, never> } }),
+  );
 
 export const syncModels = (ids: string[]) =>
   unwrap(api.POST('/models/sync', { body: { instance_ids: ids } }));

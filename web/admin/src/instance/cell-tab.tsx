@@ -9,7 +9,7 @@ import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Meter } from '@tidepool/shared/ui/meter';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { Facts } from '@tidepool/shared/ui/panel';
-import { Gauge, LockKeyholeOpen, Shield, ShieldOff } from 'lucide-react';
+import { Gauge, LockKeyholeOpen, Shield, ShieldOff, Undo2 } from 'lucide-react';
 import { useState } from 'react';
 import { api } from '../api';
 import { inherited, LIMITS, type Limit, type Origin } from '../cell/limits';
@@ -20,12 +20,14 @@ import { useProfessionLimits, useServerLimits } from '../cell/queries';
 import { useFormat } from '../format';
 import { useMay } from '../me';
 import { useText } from '../messages';
-import { CellStatus, whyNoEntry } from '../parts/cell';
+import { canMoveIntoCell, CellStatus, isOutsideOfCells, whyNoEntry } from '../parts/cell';
 import { QueryState } from '../parts/query-state';
 import { Section } from '../parts/section';
 import type { CellDetail, InstanceDetail } from '../records';
 import { useTaskToast } from '../task-drawer';
 import { enterCell, leaveCell } from './actions';
+import { MoveBack, MoveIntoCell } from './move';
+import { usePlaceText, type PlaceKey } from './place-texts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -55,16 +57,32 @@ function useTakeOver(id: string) {
   };
 }
 
+/** What its state means, or why it has none. */
+function stateText({ runner }: InstanceDetail, cell: CellDetail): PlaceKey {
+  if (runner === 'process') return 'move.observed';
+  if (runner === 'address') return 'place.elsewhereText';
+  return isOutsideOfCells({ runner }) ? 'move.outside' : `cell.${cell.state}Text`;
+}
+
+/** Where no unit of the system runs it, a cell is neither there nor possible. */
+const hasNoCell = (instance: InstanceDetail, cell: CellDetail) =>
+  cell.state === 'foreign' || isOutsideOfCells(instance);
+
 function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellDetail }) {
-  const { t } = useText();
+  const { t } = usePlaceText();
   const mayManage = useMay('instances.manage');
   const mayOpen = useMay('cells.open');
+  const mayMove = useMay('instances.adopt');
+  const mayMoveBack = useMay('instances.place');
   const takeOver = useTakeOver(instance.id);
   const notify = useTaskToast();
-  const [asking, setAsking] = useState<'enter' | 'leave' | 'openings' | null>(null);
+  const [asking, setAsking] = useState<'enter' | 'leave' | 'openings' | 'move' | 'back' | null>(null);
   const close = () => setAsking(null);
   const isConfined = cell.state === 'confined';
+  const isQuiet = isConfined || (cell.state === 'unknown' && !isOutsideOfCells(instance));
   const canEnter = whyNoEntry({ ...instance, cell: cell.state }) === null;
+  const canMove = !canEnter && canMoveIntoCell(instance);
+  const isOutside = isOutsideOfCells(instance);
   const interrupted = instance.assigned_email && (
     <p>{t('cell.interrupts', { email: instance.assigned_email })}</p>
   );
@@ -79,7 +97,13 @@ function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellD
               {t('cell.enter')}
             </Button>
           )}
-          {mayOpen && cell.state !== 'foreign' && (
+          {mayMove && canMove && (
+            <Button size="small" look="primary" onClick={() => setAsking('move')}>
+              <Shield className="size-4" aria-hidden="true" />
+              {t('move.into')}
+            </Button>
+          )}
+          {mayOpen && !hasNoCell(instance, cell) && (
             <Button size="small" onClick={() => setAsking('openings')}>
               <LockKeyholeOpen className="size-4" aria-hidden="true" />
               {t('cell.changeOpenings')}
@@ -91,6 +115,12 @@ function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellD
               {t('cell.leave')}
             </Button>
           )}
+          {mayMoveBack && instance.moved_from != null && (
+            <Button size="small" look="danger" onClick={() => setAsking('back')}>
+              <Undo2 className="size-4" aria-hidden="true" />
+              {t('move.back')}
+            </Button>
+          )}
         </>
       }
     >
@@ -100,11 +130,10 @@ function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellD
             name: t('cell.state'),
             value: (
               <>
-                <CellStatus state={cell.state} />
-                <p
-                  className={`text-sm ${isConfined || cell.state === 'unknown' ? 'text-muted' : 'text-warning'}`}
-                >
-                  {t(`cell.${cell.state}Text`)}
+                <CellStatus state={isOutside ? 'unconfined' : cell.state} />
+                <p className={`text-sm ${isQuiet ? 'text-muted' : 'text-warning'}`}>
+                  {t(stateText(instance, cell))}
+                  {canMove && <span className="block">{t('move.can')}</span>}
                 </p>
               </>
             ),
@@ -143,7 +172,10 @@ function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellD
                 },
               ]
             : []),
-          ...(cell.state === 'foreign'
+          ...(instance.moved_from
+            ? [{ name: t('move.from'), value: <From moved={instance.moved_from} /> }]
+            : []),
+          ...(hasNoCell(instance, cell)
             ? []
             : [{ name: t('cell.openings'), value: <Openings cell={cell} /> }]),
         ]}
@@ -178,10 +210,26 @@ function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellD
           {interrupted}
         </Confirm>
       )}
+      {asking === 'move' && <MoveIntoCell instance={instance} onDone={takeOver} onClose={close} />}
+      {asking === 'back' && <MoveBack instance={instance} onDone={takeOver} onClose={close} />}
       {asking === 'openings' && (
         <OpeningsDialog instance={instance} cell={cell} onDone={takeOver} onClose={close} />
       )}
     </Section>
+  );
+}
+
+/** Where it was before it was moved into its cell. */
+function From({ moved }: { moved: NonNullable<InstanceDetail['moved_from']> }) {
+  const { t } = usePlaceText();
+  return (
+    <>
+      <code className="font-mono text-sm break-all">{moved.home}</code>
+      <span className="block text-sm text-muted">
+        {t(`place.runner.${moved.runner}`)} · <RelativeTime at={moved.moved_at} />
+      </span>
+      <span className="block text-sm text-muted">{t('move.fromText')}</span>
+    </>
   );
 }
 
@@ -253,12 +301,12 @@ function Limits({ instance, cell }: { instance: InstanceDetail; cell: CellDetail
     >
       {cell.state !== 'confined' && (
         <p className="mb-3 text-sm text-warning">
-          {t(cell.state === 'foreign' ? 'cell.limitsForeign' : 'cell.limitsUnheld')}
+          {t(hasNoCell(instance, cell) ? 'cell.limitsForeign' : 'cell.limitsUnheld')}
         </p>
       )}
       <Facts
         rows={[
-          ...LIMITS.filter((limit) => cell.state !== 'foreign' || limit === 'disk_mib').map((limit) => ({
+          ...LIMITS.filter((limit) => !hasNoCell(instance, cell) || limit === 'disk_mib').map((limit) => ({
             name: t(`cell.${limit}`),
             value: (
               <span className="flex flex-wrap items-center gap-x-2">

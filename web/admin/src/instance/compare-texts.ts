@@ -18,9 +18,6 @@ export const en = {
   'compare.recorded': 'This differed when it was last compared:',
   'compare.recordedNone': 'Nothing differed when it was last compared.',
   'compare.recordedNever': 'It was never compared with our records.',
-  'compare.notThere': 'There is nothing to compare yet',
-  'compare.notThereText':
-    'It is not on its server. The task “Provision” in the tab “Tasks” sets it up there.',
   'compare.next': 'What will be done',
   'compare.nextNone': 'Nothing.',
   'compare.nextOther': 'Nothing is written to the server. Each difference says what it takes.',
@@ -130,8 +127,6 @@ export const zh: Record<OwnKey, string> = {
   'compare.recorded': '最近一次对比时的差异：',
   'compare.recordedNone': '最近一次对比时没有差异。',
   'compare.recordedNever': '从未与平台记录对比过。',
-  'compare.notThere': '暂无可对比的内容',
-  'compare.notThereText': '它尚未部署到服务器。可在“任务”标签页中用“部署”任务进行部署。',
   'compare.next': '接下来的处理',
   'compare.nextNone': '无需处理。',
   'compare.nextOther': '不会向服务器写入任何内容。每处差异都注明了所需的操作。',

@@ -1,52 +1,78 @@
-// The form for a new instance; with "provision" it is also made on its server.
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+// The form for a new instance. A gateway that has its port on the server already is adopted; with "provision" it is made there if
+// there is none. What was found is said afterwards.
+import { useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import { Button } from '@tidepool/shared/ui/button';
+import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Field } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
 import { readNumbers } from '@tidepool/shared/ui/number';
+import { Notice } from '@tidepool/shared/ui/notice';
 import { NumberField } from '@tidepool/shared/ui/number-field';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { CheckField, TextArea } from '@tidepool/shared/ui/text-area';
-import { toast } from '@tidepool/shared/ui/toast';
 import { useState } from 'react';
 import { api } from '../api';
 import { useMay } from '../me';
-import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
+import { isOnNoServer } from '../parts/cell';
 import { FormDialog } from '../parts/form-dialog';
-import type { InstanceDetail } from '../records';
+import { GATEWAY_PORT, useModels } from '../parts/models';
+import type { InstanceDetail, MadeInstance } from '../records';
+import { useTaskToast } from '../task-drawer';
+import { usePlaceText, type PlaceKey } from './place-texts';
 
-/** As the API's document has it. */
-export const GATEWAY_PORT = { min: 1024, max: 65_535 };
+const SAID: Record<MadeInstance['found'], PlaceKey> = {
+  adopted: 'create.adopted',
+  answers: 'create.answers',
+  provisioning: 'create.provisioning',
+  nothing: 'instances.created',
+  not_looked: 'instances.created',
+};
 
-export function useModels() {
-  return useQuery({ queryKey: ['models'], queryFn: () => unwrap(api.GET('/models')) });
-}
+/** Whether it is on no server, and no task brings it there. */
+const isLeft = (made: MadeInstance) => isOnNoServer(made) && made.found !== 'provisioning';
 
 interface CreateProps {
   onClose: () => void;
+  /** It is to be shown. */
   onDone: (made: InstanceDetail) => void;
 }
 
 export function CreateInstance({ onClose, onDone }: CreateProps) {
-  const i18n = useText();
+  const i18n = usePlaceText();
   const { t } = i18n;
   const client = useQueryClient();
+  const notify = useTaskToast();
   const servers = useServerList();
   const models = useModels();
   const mayPlace = useMay('instances.place');
+  const mayAdopt = useMay('instances.adopt');
   const [isMain, setMain] = useState(false);
+  const [left, setLeft] = useState<MadeInstance | null>(null);
   const numbers = { gateway_port: { ...GATEWAY_PORT, none: t('instances.nextPort') } };
+  if (left) {
+    const open = () => {
+      onClose();
+      onDone(left);
+    };
+    return <LeftOnNoServer made={left} onClose={onClose} onOpen={open} />;
+  }
   return (
-    <FormDialog<InstanceDetail>
+    <FormDialog<MadeInstance>
       title={t('instances.add')}
       lead={t('instances.addLead')}
       submit={t('instances.create')}
       onClose={onClose}
+      staysOpen={isLeft}
       onDone={(made) => {
         void client.invalidateQueries({ queryKey: ['instances'] });
         void client.invalidateQueries({ queryKey: ['tasks'] });
-        toast('success', t('instances.created', { name: made.name }));
+        if (isLeft(made)) {
+          setLeft(made);
+          return;
+        }
+        notify(made.task_id, t(SAID[made.found], { name: made.name }));
         onDone(made);
       }}
       send={(data) => {
@@ -63,6 +89,8 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
               notes: fieldText(data, 'notes'),
               is_main: data.has('is_main'),
               provision: data.has('provision'),
+              // Without the box, which not every role has, nothing is looked for.
+              keeps_llm: !mayAdopt || data.has('keeps_llm'),
             },
           }),
         );
@@ -112,6 +140,14 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
               defaultChecked
             />
           )}
+          {!isMain && mayAdopt && (
+            <CheckField
+              label={t('create.keepsLlm')}
+              hint={t('create.keepsLlmHint')}
+              name="keeps_llm"
+              defaultChecked
+            />
+          )}
           {mayPlace && (
             <CheckField
               label={t('instances.main')}
@@ -125,5 +161,42 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
         </>
       )}
     </FormDialog>
+  );
+}
+
+interface LeftOnNoServerProps {
+  made: MadeInstance;
+  onClose: () => void;
+  onOpen: () => void;
+}
+
+/** The record is there, but nobody can use it yet: says what was found, and leads to where that can be changed. */
+function LeftOnNoServer({ made, onClose, onOpen }: LeftOnNoServerProps) {
+  const { t } = usePlaceText();
+  const { name, server_name: server, found_detail: detail } = made;
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={t('create.leftTitle', { name })}
+      foot={
+        <>
+          <Button onClick={onClose}>{t('dialog.close')}</Button>
+          <Button look="primary" onClick={onOpen}>
+            {t('create.open', { name })}
+          </Button>
+        </>
+      }
+    >
+      <div className="space-y-3 text-sm">
+        <Notice tone="warning">
+          <p className="wrap-anywhere">
+            {detail == null ? t('create.notLooked', { server }) : t('place.nothing', { detail })}
+          </p>
+          <p>{t('create.left')}</p>
+        </Notice>
+        <p>{t('create.leftNext')}</p>
+      </div>
+    </Dialog>
   );
 }

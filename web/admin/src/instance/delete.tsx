@@ -2,27 +2,31 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { toast } from '@tidepool/shared/ui/toast';
-import { useText } from '../messages';
 import { isNeverCleaned } from '../parts/runs-as';
-import type { Instance } from '../records';
+import type { InstanceDetail } from '../records';
 import { remove } from './actions';
+import { usePlaceText, type PlaceKey } from './place-texts';
+
+/** What becomes of it on its server. */
+function deleteText({ runner, container_id: container, home, isolation }: InstanceDetail): PlaceKey {
+  if (runner === 'process' || runner === 'address') return 'delete.untouchedText';
+  // Only one that was adopted has a home.
+  if (container !== '') return home === '' ? 'delete.containerText' : 'delete.containerStoppedText';
+  return isNeverCleaned({ isolation }) ? 'instances.deleteKeptText' : 'instances.deleteText';
+}
 
 export function DeleteInstance({
   instance,
   onClose,
   onDone,
 }: {
-  instance: Instance;
+  instance: InstanceDetail;
   onClose: () => void;
   onDone: () => void;
 }) {
-  const { t, number } = useText();
+  const { t, number } = usePlaceText();
   const client = useQueryClient();
-  const what = instance.container_id
-    ? 'instances.deleteContainerText'
-    : isNeverCleaned(instance)
-      ? 'instances.deleteKeptText'
-      : 'instances.deleteText';
+  const what = deleteText(instance);
   return (
     <Confirm
       title={t('instances.deleteTitle', { name: instance.name })}

@@ -22,24 +22,28 @@ import { api } from '../api';
 import { useFormat } from '../format';
 import { useRights } from '../me';
 import { useText } from '../messages';
+import { isOnNoServer } from '../parts/cell';
 import { changedFields } from '../parts/changed-fields';
 import { Email } from '../parts/email';
 import { FormDialog } from '../parts/form-dialog';
+import { GATEWAY_PORT, useModels } from '../parts/models';
 import { findUsers } from '../parts/pickers';
 import { isOffered } from '../parts/runs-as';
 import { Secret } from '../parts/secret';
 import type { InstanceDetail } from '../records';
 import { assign, readToken } from './actions';
-import { GATEWAY_PORT, useModels } from './create';
 import { HeartbeatStrip } from './heartbeat';
+import { NotOnServer } from './place';
+import { usePlaceText } from './place-texts';
 
 export function FactsTab({ instance }: { instance: InstanceDetail }) {
-  const { t, number } = useText();
+  const { t, number } = usePlaceText();
   const format = useFormat();
   const { may } = useRights();
   const [editing, setEditing] = useState(false);
   return (
     <div className="space-y-7">
+      <NotOnServer instance={instance} />
       <Owner instance={instance} />
       <HeartbeatStrip instance={instance} />
       <section>
@@ -117,6 +121,8 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
               name: t('instances.home'),
               value: instance.home ? (
                 <code className="font-mono text-sm break-all">{instance.home}</code>
+              ) : instance.runner === 'address' ? (
+                <NotSet />
               ) : (
                 t('instances.default')
               ),
@@ -135,19 +141,17 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
                 </>
               ),
             },
-            instance.container_id
-              ? {
-                  name: t('instances.container'),
-                  value: <code className="font-mono text-sm break-all">{instance.container_id}</code>,
-                }
-              : {
-                  name: t('instances.unit'),
-                  value: (
-                    <code className="font-mono text-sm break-all">
-                      {instance.unit || `openclaw-${instance.id}`}
-                    </code>
-                  ),
-                },
+            {
+              name: t('place.runner'),
+              value: isOnNoServer(instance) ? (
+                <span className="text-muted">{t('place.runnerNone')}</span>
+              ) : (
+                <>
+                  {t(`place.runner.${instance.runner}`)}
+                  <RunnerName instance={instance} />
+                </>
+              ),
+            },
             { name: t('instances.createdAt'), value: <RelativeTime at={instance.created_at} /> },
             {
               name: t('instances.notes'),
@@ -164,6 +168,13 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
       {editing && <EditInstance instance={instance} onClose={() => setEditing(false)} />}
     </div>
   );
+}
+
+/** What the server calls what runs it. */
+function RunnerName({ instance }: { instance: InstanceDetail }) {
+  const { id, runner, unit, container_id: container } = instance;
+  const name = runner === 'unit' ? unit || `openclaw-${id}` : runner === 'container' ? container : unit;
+  return name !== '' && <code className="block font-mono text-sm break-all">{name}</code>;
 }
 
 function Owner({ instance }: { instance: InstanceDetail }) {

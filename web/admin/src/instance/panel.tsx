@@ -23,6 +23,7 @@ import { InstanceBatch, useBatches, type BatchKind } from './batches';
 import { BotsTab } from './bots-tab';
 import { CellTab } from './cell-tab';
 import { ConfigTab } from './config-tab';
+export { CreateInstance } from './create';
 import { DeleteInstance } from './delete';
 import { FactsTab } from './facts-tab';
 import { LogTab } from './log-tab';

@@ -10,9 +10,10 @@ import { en as general } from '../messages/en';
 import { zh } from '../messages/zh';
 import type { InstanceDetail, InstanceState } from '../records';
 import { en as own } from './compare-texts';
+import { en as place } from './place-texts';
 import { StateTab } from './state-tab';
 
-const en = { ...general, ...own };
+const en = { ...general, ...own, ...place };
 
 const { sent, stored, asked } = vi.hoisted(() => ({
   /** What was sent: the method, the path and the body. */
@@ -267,8 +268,15 @@ it('offers nothing to those who may only read', async () => {
 it('does not ask about an instance that is on no server, which can be held all the same', async () => {
   await draw({}, { instance: { home: '', held_until: '2026-06-10T12:00:00Z' } });
   expect(asked).toEqual([]);
-  expect(text()).toContain(en['compare.notThere']);
+  expect(text()).toContain(en['place.notThere']);
   expect(buttons()).toEqual(['Change the hold…', 'End the hold']);
+});
+
+it('compares nothing of an instance that answers at an address of its own', async () => {
+  await draw({}, { instance: { home: '', runner: 'address', isolation: 'adopted' } });
+  expect(asked).toEqual([]);
+  expect(text()).toContain(en['place.elsewhereText']);
+  expect(buttons()).toEqual(['Hold…']);
 });
 
 it('says all of it in Chinese', async () => {

@@ -22,6 +22,8 @@ import { useTaskToast } from '../task-drawer';
 import { endHold, reconcile } from './actions';
 import { useCompareText, type CompareKey } from './compare-texts';
 import { HoldDialog } from './hold';
+import { NotOnServer } from './place';
+import { usePlaceText } from './place-texts';
 import {
   effectText,
   fieldName,
@@ -52,6 +54,7 @@ export function StateTab({ instance }: { instance: InstanceDetail }) {
   const begin = mayManage && !until && <HoldButton instance={instance} label={t('hold.begin')} />;
   return (
     <div className="space-y-7">
+      <NotOnServer instance={instance} />
       {until && <Held instance={instance} until={until} hold={state.data?.hold ?? undefined} />}
       {isThere ? (
         <QueryState query={state}>
@@ -74,11 +77,18 @@ export function StateTab({ instance }: { instance: InstanceDetail }) {
           )}
         </QueryState>
       ) : (
-        <EmptyState title={t('compare.notThere')}>{t('compare.notThereText')}</EmptyState>
+        <NothingToCompare instance={instance} />
       )}
       {state.data === undefined && !state.isLoading && begin}
     </div>
   );
+}
+
+function NothingToCompare({ instance }: { instance: InstanceDetail }) {
+  const { t } = usePlaceText();
+  if (instance.runner === 'address')
+    return <EmptyState title={t('place.elsewhere')}>{t('place.elsewhereText')}</EmptyState>;
+  return <EmptyState title={t('place.notThere')}>{t('place.notThereText')}</EmptyState>;
 }
 
 /** Has everything read again that shows parts of it. */

@@ -2,6 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
+import type { TaskType } from '@tidepool/shared/api/registry.gen';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Menu } from '@tidepool/shared/ui/menu';
 import { buttonClass } from '@tidepool/shared/ui/button';
@@ -15,6 +16,7 @@ import { useMayTask } from '../parts/task-permission';
 import { TaskState, useTaskName } from '../parts/task-status';
 import type { InstanceDetail } from '../records';
 import { useOpenTask } from '../task-drawer';
+import { addTask } from './actions';
 
 /** What needs no more than the instance's id. */
 const BY_HAND = [
@@ -38,12 +40,7 @@ export function TasksTab({ instance }: { instance: InstanceDetail }) {
       unwrap(api.GET('/tasks', { params: { query: { instance_id: instance.id, page: 1, page_size: 50 } } })),
   });
   const add = useMutation({
-    mutationFn: (type: string) =>
-      unwrap(
-        api.POST('/tasks', {
-          body: { type, payload: { instance_id: instance.id } as object as Record<string, never> },
-        }),
-      ),
+    mutationFn: (type: TaskType) => addTask(type, instance.id),
     onSuccess: ({ id }) => {
       void client.invalidateQueries({ queryKey: ['tasks'] });
       open(id);

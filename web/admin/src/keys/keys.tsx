@@ -145,14 +145,8 @@ function useKeyColumns(): Column<Key>[] {
       {
         key: 'state',
         label: t('keys.state'),
-        csv: (one) => one.status,
-        cell: (one) => (
-          <span className="flex flex-wrap gap-1">
-            <Badge tone={one.enabled ? 'good' : 'bad'}>{t(one.enabled ? 'keys.opens' : 'keys.closed')}</Badge>
-            {one.user_revoked && <Badge tone="warn">{t('keys.revoked')}</Badge>}
-            {one.quota_spent && <Badge tone="warn">{t('keys.spent')}</Badge>}
-          </span>
-        ),
+        csv: (one) => `${one.desired} / ${one.actual}`,
+        cell: (one) => <KeyState of={one} />,
       },
       {
         key: 'today',
@@ -195,7 +189,9 @@ function useKeyColumns(): Column<Key>[] {
         csv: (one) => one.drift_quota,
         cell: (one) =>
           one.drift_quota == null ? (
-            <span className="text-muted">{t('instances.never')}</span>
+            <span className="text-muted">
+              {t(one.last_checked_at ? 'keys.notComparable' : 'instances.never')}
+            </span>
           ) : (
             <span className={one.drift_quota === 0 ? '' : 'font-medium text-warning'}>
               {format.money(one.drift_quota / UNITS)}
@@ -223,6 +219,30 @@ function useKeyColumns(): Column<Key>[] {
       },
     ],
     [t, format],
+  );
+}
+
+/** Whether the gateway takes the key now, what it should do, and why it does not yet. */
+function KeyState({ of: one }: { of: Key }) {
+  const { t } = useText();
+  const stillOn = one.desired === 'off' && one.enabled;
+  const stillOff = one.desired === 'on' && !one.enabled;
+  return (
+    <>
+      <span className="flex flex-wrap gap-1">
+        <Badge tone={one.enabled ? 'good' : 'bad'}>{t(one.enabled ? 'keys.opens' : 'keys.closed')}</Badge>
+        {stillOn && <Badge tone="bad">{t('keys.shouldBeOff')}</Badge>}
+        {stillOff && <Badge tone="warn">{t('keys.shouldBeOn')}</Badge>}
+        {one.pending && !stillOn && !stillOff && <Badge tone="warn">{t('keys.pending')}</Badge>}
+        {one.user_revoked && <Badge tone="warn">{t('keys.revoked')}</Badge>}
+        {one.log_silent ? (
+          <Badge tone="warn">{t('keys.logSilent')}</Badge>
+        ) : (
+          one.quota_spent && <Badge tone="warn">{t('keys.spent')}</Badge>
+        )}
+      </span>
+      {one.problem !== '' && <span className="mt-1 block text-xs text-danger">{one.problem}</span>}
+    </>
   );
 }
 

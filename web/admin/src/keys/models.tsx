@@ -14,11 +14,11 @@ import { RefreshCw } from 'lucide-react';
 import { useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
-import { useModels } from '../instance/create';
 import { useRights } from '../me';
 import { useText } from '../messages';
 import { useHealthCounts } from '../overview/queries';
 import { FormDialog } from '../parts/form-dialog';
+import { useModels } from '../parts/models';
 import type { Model } from '../records';
 
 /** The server keeps prices in billionths of a dollar. */

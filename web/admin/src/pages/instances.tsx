@@ -17,7 +17,6 @@ import { lazy, Suspense, useMemo, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { InstanceBatch, useBatches, type BatchKind } from '../instance/batches';
-import { CreateInstance } from '../instance/create';
 import { useList } from '../lists';
 import { useMay } from '../me';
 import { useText } from '../messages';
@@ -31,6 +30,7 @@ import { HEALTHS, oneOf, type Instance } from '../records';
 
 /** Opened often, but never first: its tabs would weigh on the list. */
 const InstancePanel = lazy(async () => ({ default: (await import('../instance/panel')).InstancePanel }));
+const CreateInstance = lazy(async () => ({ default: (await import('../instance/panel')).CreateInstance }));
 
 const FILTERS = ['health_status', 'server_id', 'assigned', 'pooled'];
 const flag = (value: string | undefined) => (value === undefined ? undefined : value === 'true');
@@ -262,10 +262,10 @@ export default function Instances() {
       />
       <Suspense fallback={null}>
         {opened !== null && <InstancePanel key={opened} id={opened} onClose={() => setOpened(null)} />}
+        {adding !== null && mayManage && (
+          <CreateInstance onClose={() => setAdding(null)} onDone={(made) => setOpened(made.id)} />
+        )}
       </Suspense>
-      {adding !== null && mayManage && (
-        <CreateInstance onClose={() => setAdding(null)} onDone={(made) => setOpened(made.id)} />
-      )}
       {batch && <InstanceBatch {...batch} onClose={() => setBatch(null)} />}
     </Page>
   );

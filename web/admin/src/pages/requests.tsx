@@ -12,11 +12,11 @@ import { Notice } from '@tidepool/shared/ui/notice';
 import { useMemo } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
-import { useModels } from '../instance/create';
 import { useList } from '../lists';
 import { useText } from '../messages';
 import { Email } from '../parts/email';
 import { DateChip, FilterChip } from '../parts/filter-chip';
+import { useModels } from '../parts/models';
 import { oneOf } from '../records';
 
 const STATUSES = ['success', 'error'] as const;

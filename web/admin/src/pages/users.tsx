@@ -20,6 +20,7 @@ import { Batch } from '../parts/batch';
 import { oneOf, type User } from '../records';
 import { UserForm } from '../user/forms';
 import { UserPanel } from '../user/panel';
+import { warnOfPending } from '../user/pending-keys';
 
 /** Opened once in a while: its texts would weigh on the list. */
 const ImportUsers = lazy(async () => ({ default: (await import('../user/import')).ImportUsers }));
@@ -135,7 +136,9 @@ export default function Users() {
             skip: user.status === 'revoked' ? t('users.revoked') : undefined,
           }))}
           run={({ id }) =>
-            unwrap(api.PATCH('/users/{id}', { params: { path: { id } }, body: { status: 'revoked' } }))
+            unwrap(api.PATCH('/users/{id}', { params: { path: { id } }, body: { status: 'revoked' } })).then(
+              (changed) => warnOfPending(changed.pending_keys, t),
+            )
           }
           changes={['users']}
           onClose={() => setRevoking(null)}

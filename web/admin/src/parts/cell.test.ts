@@ -2,9 +2,15 @@
 import { expect, it } from 'vitest';
 import { en } from '../messages/en';
 import { zh } from '../messages/zh';
-import { whyNoEntry } from './cell';
+import { canMoveIntoCell, whyNoEntry } from './cell';
 
-const plain = { cell: 'unconfined', isolation: 'own', is_main: false, container_id: '' } as const;
+const plain = {
+  cell: 'unconfined',
+  isolation: 'own',
+  is_main: false,
+  container_id: '',
+  runner: 'unit',
+} as const;
 
 it.each([
   [{}, null],
@@ -16,8 +22,36 @@ it.each([
   [{ is_main: true }, 'batch.noCell'],
   [{ cell: 'unknown', container_id: 'claw' }, 'batch.noCell'],
   [{ cell: 'unknown', isolation: 'none' }, 'batch.notOnServer'],
+  [{ cell: 'unknown', isolation: 'adopted', runner: 'user_unit' }, 'batch.noCell'],
+  [{ cell: 'unknown', isolation: 'adopted', runner: 'process' }, 'batch.noCell'],
+  [{ cell: 'unknown', isolation: 'adopted', runner: 'address' }, 'batch.notOnServer'],
 ] as const)('%o', (change, why) => {
   expect(whyNoEntry({ ...plain, ...change })).toBe(why);
+});
+
+const adopted = {
+  runner: 'user_unit',
+  unit: 'openclaw-gateway.service',
+  isolation: 'adopted',
+  is_main: false,
+  moved_from: null,
+} as const;
+const MOVED = { runner: 'user_unit', home: '/home/ada', unit: '', moved_at: '2026-06-10T10:00:00Z' } as const;
+
+it.each([
+  [{}, true],
+  [{ isolation: 'shared' }, true],
+  [{ runner: 'process', unit: '' }, true],
+  [{ runner: 'unit' }, true],
+  // The platform wrote it.
+  [{ runner: 'unit', unit: '', isolation: 'shared' }, false],
+  [{ runner: 'container' }, false],
+  [{ runner: 'address' }, false],
+  [{ is_main: true }, false],
+  [{ isolation: 'own' }, false],
+  [{ moved_from: MOVED }, false],
+] as const)('can be moved into a cell: %j %s', (change, can) => {
+  expect(canMoveIntoCell({ ...adopted, ...change })).toBe(can);
 });
 
 it('has words for each state and opening', () => {

@@ -22,13 +22,15 @@ interface FormDialogProps<Answer> {
   /** May throw `FieldProblems` instead of sending. */
   send: (data: FormData) => Promise<Answer>;
   onDone: (answer: Answer) => void;
+  /** Whether `onDone` shows something of the answer in place of the form. */
+  staysOpen?: (answer: Answer) => boolean;
   onClose: () => void;
   /** `refused` says why a field was not taken, in the server's words or those of `FieldProblems`. */
   children: (refused: (field: string) => string | null) => ReactNode;
 }
 
 export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
-  const { title, lead, submit, width, readOnly = false, send, onDone, onClose, children } = props;
+  const { title, lead, submit, width, readOnly = false, send, onDone, staysOpen, onClose, children } = props;
   const i18n = useText();
   const id = useId();
   const action = useMutation({
@@ -36,7 +38,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
     // An answer may carry a secret that is shown once.
     gcTime: 0,
     onSuccess: (answer) => {
-      onClose();
+      if (!staysOpen?.(answer)) onClose();
       onDone(answer);
     },
   });

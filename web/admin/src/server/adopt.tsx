@@ -6,17 +6,20 @@ import { Button } from '@tidepool/shared/ui/button';
 import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Field } from '@tidepool/shared/ui/field';
 import { Notice } from '@tidepool/shared/ui/notice';
-import { Segmented } from '@tidepool/shared/ui/segmented';
+import { outcomeOf } from '@tidepool/shared/ui/outcome';
 import { useState } from 'react';
 import { api } from '../api';
 import { useMay } from '../me';
-import type { Adoption, AdoptionPreview, DiscoveredGateway } from '../records';
-import { useAdoptText, type Translate } from './adopt-texts';
+import type { DiscoveredGateway } from '../records';
+import { AdoptCsv } from './adopt-csv';
+import { Previews, Results } from './adopt-outcome';
+import { useAdoptText } from './adopt-texts';
 import { proposedId, shownName } from './discovered-text';
+import type { Adoptee } from './match-csv';
+import { ModelChoice, type ModelWish } from './model-choice';
 
 interface Row {
-  key: string;
-  label: string;
+  gateway: DiscoveredGateway;
   id: string;
   name: string;
   email: string;
@@ -27,32 +30,44 @@ function rows(gateways: readonly DiscoveredGateway[]): Row[] {
   return gateways.map((gateway) => {
     const id = proposedId(gateway, taken);
     taken.add(id);
-    return { key: gateway.key, label: shownName(gateway), id, name: id, email: '' };
+    return { gateway, id, name: id, email: gateway.email ?? '' };
   });
 }
+
+const adoptee = ({ gateway, id, name }: Row): Adoptee => ({
+  key: gateway.key,
+  unit: gateway.name,
+  user: gateway.user,
+  home: gateway.home,
+  id,
+  name,
+});
 
 interface AdoptDialogProps {
   server: string;
   gateways: readonly DiscoveredGateway[];
+  /** Those of the server that cannot be adopted: they are left out, with their reasons. */
+  left: readonly DiscoveredGateway[];
   onClose: () => void;
 }
 
-export function AdoptDialog({ server, gateways, onClose }: AdoptDialogProps) {
+export function AdoptDialog({ server, gateways, left: leftNow, onClose }: AdoptDialogProps) {
   const i18n = useAdoptText();
   const { t, number } = i18n;
   const client = useQueryClient();
   const mayAssign = useMay('instances.assign_unisolated');
   const [list, setList] = useState(() => rows(gateways));
-  const [llm, setLlm] = useState<'own' | 'ours'>('own');
-  const [restart, setRestart] = useState(false);
+  // The server is asked again meanwhile; the result is about what was shown.
+  const [left] = useState(leftNow);
+  const [models, setModels] = useState<ModelWish>({ keepsLlm: true, restart: false });
   const body = () => ({
-    list: list.map(({ key, id, name, email }) => ({
-      key,
+    list: list.map(({ gateway, id, name, email }) => ({
+      key: gateway.key,
       id: id.trim(),
       name: name.trim(),
-      email: email.trim() || null,
-      keeps_llm: llm === 'own',
-      restart: llm === 'ours' && restart,
+      email: (mayAssign && email.trim()) || null,
+      keeps_llm: models.keepsLlm,
+      restart: models.restart,
     })),
   });
   const params = { path: { id: server } };
@@ -65,14 +80,20 @@ export function AdoptDialog({ server, gateways, onClose }: AdoptDialogProps) {
       for (const root of ['instances', 'servers']) void client.invalidateQueries({ queryKey: [root] });
     },
   });
+  const back = () => {
+    adopt.reset();
+    preview.reset();
+  };
   const set = (at: number, change: Partial<Row>) =>
     setList((before) => before.map((row, number) => (number === at ? { ...row, ...change } : row)));
   const previews = preview.data?.list;
   const count = previews?.filter((one) => one.refusal == null).length ?? 0;
   const error = adopt.error ?? preview.error;
+  const isUnknown = adopt.error !== null && outcomeOf(adopt.error) === 'unknown';
+  const [first] = list;
   const title =
-    list.length === 1
-      ? t('adopt.dialogOne', { name: list[0]?.label ?? '' })
+    list.length === 1 && first
+      ? t('adopt.dialogOne', { name: shownName(first.gateway) })
       : t('adopt.dialog', { count: number(list.length) });
   return (
     <Dialog
@@ -88,7 +109,9 @@ export function AdoptDialog({ server, gateways, onClose }: AdoptDialogProps) {
           </Button>
         ) : previews ? (
           <>
-            <Button onClick={() => preview.reset()}>{t('adopt.back')}</Button>
+            <Button disabled={adopt.isPending} onClick={back}>
+              {t('adopt.back')}
+            </Button>
             <Button
               look="primary"
               busy={adopt.isPending}
@@ -109,50 +132,41 @@ export function AdoptDialog({ server, gateways, onClose }: AdoptDialogProps) {
       }
     >
       <div className="space-y-4">
-        {error && <Notice tone="error">{errorText(error, i18n)}</Notice>}
+        {error && (
+          <Notice tone={isUnknown ? 'warning' : 'error'}>
+            {errorText(error, i18n)}
+            {isUnknown && ` ${t('outcome.unknownHint')}`}
+          </Notice>
+        )}
         {adopt.data ? (
-          <Results list={adopt.data.list} t={t} number={number} />
+          <Results list={adopt.data.list} left={left} />
         ) : previews ? (
-          <ul className="divide-y divide-line text-sm">
-            {previews.map((one) => (
-              <li key={one.key} className="py-2">
-                <span className="font-medium">{one.instance_id}</span>{' '}
-                <PreviewText preview={one} restart={restart} t={t} number={number} />
-              </li>
-            ))}
-          </ul>
+          <Previews
+            list={previews}
+            emails={new Map(body().list.map(({ key, email }) => [key, email]))}
+            left={left}
+            restart={models.restart}
+          />
         ) : (
           <>
-            <Segmented
-              legend={t('adopt.llm')}
-              value={llm}
-              options={[
-                { value: 'own', label: t('adopt.llmOwn') },
-                { value: 'ours', label: t('adopt.llmOurs') },
-              ]}
-              onChange={setLlm}
-            />
-            <p className="text-sm text-muted">
-              {t(llm === 'own' ? 'adopt.llmOwnHint' : 'adopt.llmOursHint')}
-            </p>
-            {llm === 'ours' && (
-              <label className="flex items-start gap-2 text-sm">
-                <input
-                  type="checkbox"
-                  className="mt-1"
-                  checked={restart}
-                  onChange={(event) => setRestart(event.target.checked)}
-                />
-                <span>
-                  {t('adopt.restart')}
-                  <span className="block text-muted">{t('adopt.restartHint')}</span>
-                </span>
-              </label>
+            <ModelChoice value={models} onChange={setModels} />
+            {mayAssign && (
+              <AdoptCsv
+                adoptees={list.map(adoptee)}
+                onEmails={(emails) =>
+                  setList((before) =>
+                    before.map((row) => ({ ...row, email: emails.get(row.gateway.key) ?? row.email })),
+                  )
+                }
+              />
             )}
             <ul className="space-y-4">
               {list.map((row, at) => (
-                <li key={row.key} className="space-y-2 rounded-lg border border-line p-3">
-                  <p className="text-sm font-medium break-all">{row.label}</p>
+                <li key={row.gateway.key} className="space-y-2 rounded-lg border border-line p-3">
+                  <p className="text-sm">
+                    <span className="font-medium break-all">{shownName(row.gateway)}</span>{' '}
+                    <span className="text-muted">{t('adopt.of', { user: row.gateway.user })}</span>
+                  </p>
                   <div className="grid gap-3 sm:grid-cols-3">
                     <Field
                       label={t('adopt.id')}
@@ -181,65 +195,5 @@ export function AdoptDialog({ server, gateways, onClose }: AdoptDialogProps) {
         )}
       </div>
     </Dialog>
-  );
-}
-
-interface PreviewTextProps {
-  preview: AdoptionPreview;
-  restart: boolean;
-  t: Translate;
-  number: (value: number) => string;
-}
-
-function PreviewText({ preview, restart, t, number }: PreviewTextProps) {
-  const { changes, refusal, needs_restart: needsRestart } = preview;
-  if (refusal != null) return <span className="text-danger">{t('adopt.skipped', { reason: refusal })}</span>;
-  if (changes.length === 0) return <span className="text-muted">{t('adopt.nothing')}</span>;
-  const summary = [
-    changes.length === 1 ? t('adopt.writesOne') : t('adopt.writes', { count: number(changes.length) }),
-    needsRestart && t(restart ? 'adopt.restarts' : 'adopt.waits'),
-  ];
-  return (
-    <details>
-      <summary className="cursor-pointer text-muted">{summary.filter(Boolean).join(', ')}</summary>
-      <ul className="mt-1 space-y-1">
-        {changes.map((change) => (
-          <li key={change.name} className="font-mono text-xs break-all">
-            {change.name}: {change.observed} → {change.desired}
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
-}
-
-interface ResultsProps {
-  list: readonly Adoption[];
-  t: Translate;
-  number: (value: number) => string;
-}
-
-function Results({ list, t, number }: ResultsProps) {
-  const adopted = list.filter((one) => one.refusal == null).length;
-  return (
-    <>
-      <p role="status" className="font-medium">
-        {t('adopt.done', { adopted: number(adopted), skipped: number(list.length - adopted) })}
-      </p>
-      <ul className="divide-y divide-line text-sm">
-        {list.map((one) => (
-          <li key={one.key} className="py-2">
-            <span className="font-medium">{one.instance_id}</span>{' '}
-            {one.refusal != null ? (
-              <span className="text-danger">{t('adopt.skipped', { reason: one.refusal })}</span>
-            ) : (
-              <span className="text-muted">
-                {t('adopt.adopted')}. {one.task_id != null && t('adopt.written')}
-              </span>
-            )}
-          </li>
-        ))}
-      </ul>
-    </>
   );
 }

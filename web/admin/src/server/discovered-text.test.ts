@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import type { DiscoveredGateway } from '../records';
 import { en, zh } from './adopt-texts';
-import { canBeAdopted, obstacleText, proposedId, shownName } from './discovered-text';
+import { canBeAdopted, cannotBeAdopted, obstacleText, proposedId, shownName } from './discovered-text';
 
 const GATEWAY: DiscoveredGateway = {
   key: 'unit:openclaw.service',
@@ -24,6 +24,8 @@ const GATEWAY: DiscoveredGateway = {
   has_token: true,
   last_session_at: null,
   instance_id: null,
+  email: null,
+  only_observed: false,
   obstacle: null,
 };
 
@@ -43,14 +45,31 @@ it('knows every obstacle of the server', () => {
   expect(obstacleText('of_tomorrow', (key) => key)).toBe('of_tomorrow');
 });
 
-it('can adopt what is unknown and has no obstacle', () => {
-  expect(canBeAdopted(GATEWAY)).toBe(true);
-  expect(canBeAdopted({ ...GATEWAY, obstacle: 'no_token' })).toBe(false);
-  expect(canBeAdopted({ ...GATEWAY, instance_id: 'ada' })).toBe(false);
+it.each([
+  [{}, true, false],
+  [{ only_observed: true, runner: 'process' }, true, false],
+  [{ obstacle: 'no_token' }, false, true],
+  // What is known is neither.
+  [{ instance_id: 'ada' }, false, false],
+  [{ instance_id: 'ada', obstacle: 'no_token' }, false, false],
+] as const)('%j: can be adopted %s, cannot %s', (change, can, cannot) => {
+  expect(canBeAdopted({ ...GATEWAY, ...change })).toBe(can);
+  expect(cannotBeAdopted({ ...GATEWAY, ...change })).toBe(cannot);
+});
+
+it('says of every obstacle what happened and what to do next', () => {
+  for (const code of codes) {
+    const sentences = obstacleText(code, (key) => en[key as keyof typeof en]).match(/[^.]{2,}\.(?: |$)/g);
+    expect(sentences?.length, code).toBeGreaterThan(1);
+  }
 });
 
 it.each([
-  ['openclaw.service', 'ada', 'openclaw'],
+  ['openclaw.service', 'ada', 'ada'],
+  ['openclaw-gateway.service', 'Ada B', 'ada-b'],
+  ['openclaw.service', 'root', 'openclaw'],
+  ['openclaw.service', '###', 'openclaw'],
+  ['', 'root', 'assistant'],
   ['claw@Ada_1.service', 'ada', 'claw-ada-1'],
   ['', 'Åsa', 'sa'],
   ['', '###', 'assistant'],
@@ -59,7 +78,7 @@ it.each([
 });
 
 it('proposes no id twice', () => {
-  expect(proposedId(GATEWAY, new Set(['openclaw', 'openclaw-2']))).toBe('openclaw-3');
+  expect(proposedId(GATEWAY, new Set(['ada', 'ada-2']))).toBe('ada-3');
 });
 
 it('is named by its unit, else by its home', () => {

@@ -13,6 +13,7 @@ import { useText } from '../messages';
 import { changedFields } from '../parts/changed-fields';
 import { FormDialog } from '../parts/form-dialog';
 import type { User } from '../records';
+import { warnOfPending } from './pending-keys';
 import { QUOTA } from './quota';
 
 interface UserFormProps {
@@ -108,7 +109,9 @@ export function ChangeStatus({ user, onClose }: { user: User; onClose: () => voi
       confirm={t(revoking ? 'users.revoke' : 'users.restore')}
       run={() =>
         revoking
-          ? unwrap(api.DELETE('/users/{id}', { params: { path: { id: user.id } } }))
+          ? unwrap(api.DELETE('/users/{id}', { params: { path: { id: user.id } } })).then((deleted) =>
+              warnOfPending(deleted.pending_keys, t),
+            )
           : unwrap<unknown>(
               api.PATCH('/users/{id}', { params: { path: { id: user.id } }, body: { status: 'active' } }),
             )

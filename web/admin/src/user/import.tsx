@@ -8,10 +8,11 @@ import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { outcomeOf } from '@tidepool/shared/ui/outcome';
 import { TextArea } from '@tidepool/shared/ui/text-area';
-import { useId, useState } from 'react';
+import { useState } from 'react';
 import { api } from '../api';
+import { FileField } from '../parts/file-field';
+import type { FileProblem } from '../parts/text-file';
 import type { ImportResult } from '../records';
-import { readFile, type FileProblem } from './import-file';
 import { ImportLines } from './import-lines';
 import { useImportText, type ImportKey } from './import-texts';
 
@@ -151,32 +152,17 @@ interface ChooseProps {
 
 function Choose({ text, setText, onFile }: ChooseProps) {
   const { t } = useImportText();
-  const id = useId();
   const [problem, setProblem] = useState<FileProblem | null>(null);
-  const choose = async (file: File | undefined) => {
-    if (!file) return;
-    const read = await readFile(file);
-    setProblem('problem' in read ? read.problem : null);
-    if ('text' in read) onFile(read.text);
-  };
   return (
     <>
-      <div>
-        <label htmlFor={id} className="mb-1.5 block text-sm font-medium">
-          {t('import.file')}
-        </label>
-        <input
-          id={id}
-          type="file"
-          accept=".csv,.tsv,.txt,text/csv,text/tab-separated-values,text/plain"
-          aria-describedby={`${id}-limit`}
-          className="w-full text-sm file:me-3 file:min-h-9 file:rounded-lg file:border file:border-control/60 file:bg-surface file:px-3 file:text-sm file:text-ink"
-          onChange={(event) => void choose(event.target.files?.[0])}
-        />
-        <p id={`${id}-limit`} className="mt-1.5 text-sm text-muted">
-          {t('import.limit')}
-        </p>
-      </div>
+      <FileField
+        label={t('import.file')}
+        hint={t('import.limit')}
+        onRead={(read) => {
+          setProblem('problem' in read ? read.problem : null);
+          if ('text' in read) onFile(read.text);
+        }}
+      />
       {problem && <Notice tone="error">{t(`import.${problem}`)}</Notice>}
       <TextArea
         label={t('import.text')}

@@ -28,13 +28,31 @@ fn recorded_sockets_are_read() {
     let addresses: Vec<String> = one.listeners.iter().map(|l| l.address.to_string()).collect();
     assert_eq!(addresses, ["127.0.0.1", "::1", "::", "0.0.0.0"]);
     let owner = &one.owners[0];
-    assert!(owner.is_gateway() && one.owners.len() == 1);
-    assert_eq!(owner.service.as_deref(), Some("oc@i1.service"));
+    assert_eq!((owner.name.as_str(), one.owners.len()), ("openclaw-gatewa", 1));
+    assert_eq!(owner.service_name(), "oc@i1.service");
     assert_eq!(owner.config_path.as_deref(), Some("/srv/a/openclaw.json"));
     assert_eq!(one.rss, Some(716_800_000));
-    assert_eq!(one.strangers(&Name::parse("oc@i1").unwrap()).count(), 0);
+    assert_eq!(one.strangers(&Runner::Unit(Name::parse("oc@i1").unwrap())).count(), 0);
     assert_eq!(one.running_for(&sweep.server), Some(Duration::from_millis(60_500)));
     assert!(!one.complete && !sweep.complete);
+}
+
+/// Units of users have names that are not theirs alone: that of the system, or of another user, is not the instance's.
+#[test]
+fn a_unit_of_a_user_is_that_users() {
+    let runner = Runner::UserUnit(Name::parse("openclaw-gateway").unwrap());
+    let count = |cgroup: &str, home: &str| {
+        let output = format!("begin 0\nowner 389\ncgroup|{cgroup}\n{home}\nend\nover 0\n");
+        let host = Host::new();
+        let sweep = parse(output.as_bytes(), &[Target { runner: runner.clone(), ..host.target("one", 18789) }]);
+        first(&sweep).strangers(&runner).count()
+    };
+    let of_user =
+        |uid: u32| format!("/user.slice/user-{uid}.slice/user@{uid}.service/app.slice/openclaw-gateway.service");
+    assert_eq!(count(&of_user(1001), "home ada 1001"), 0);
+    assert_eq!(count(&of_user(1002), "home ada 1001"), 1);
+    assert_eq!(count("/system.slice/openclaw-gateway.service", "home ada 1001"), 1);
+    assert_eq!(count(&of_user(1002), "a home that is not there"), 0, "nothing is said of what is not known");
 }
 
 #[test]
@@ -58,7 +76,7 @@ fn the_first_line_of_a_log_that_was_begun_in_the_middle_is_not_trusted() {
 #[test]
 fn a_recorded_answer_is_read_and_its_troubles_found() {
     let target = |name: &str, port: i64| Target {
-        unit: Name::parse(&format!("openclaw-{name}")).unwrap(),
+        runner: Runner::Unit(Name::parse(&format!("openclaw-{name}")).unwrap()),
         port: GatewayPort::try_from(port).unwrap(),
         home: "/srv/x".into(),
         config_path: format!("/srv/{name}/.openclaw/openclaw.json"),
@@ -82,10 +100,10 @@ fn a_recorded_answer_is_read_and_its_troubles_found() {
     );
     // The second instance's port answers like the first one's: only the owner shows the difference.
     let owner = &answers[1].owners[0];
-    assert_eq!((owner.service.as_deref(), owner.is_gateway()), (Some("openclaw-i1.service"), true));
-    assert_eq!(answers[0].strangers(&targets[0].unit).count(), 0);
+    assert_eq!((owner.service_name().as_str(), owner.name.as_str()), ("openclaw-i1.service", "openclaw-gatewa"));
+    assert_eq!(answers[0].strangers(&targets[0].runner).count(), 0);
     assert_eq!(answers[2].owners[0].name, "python3");
-    let gateways: Vec<_> = sweep.server.gateways.iter().filter_map(|g| g.service.as_deref()).collect();
+    let gateways: Vec<_> = sweep.server.gateways.iter().map(Process::service_name).collect();
     assert_eq!(gateways, ["openclaw-i1.service", "openclaw-i4.service"]);
 
     let found: Vec<Vec<u8>> = targets
@@ -93,7 +111,7 @@ fn a_recorded_answer_is_read_and_its_troubles_found() {
         .zip(&answers)
         .map(|(target, answer)| {
             let lines = [&answer.log.as_ref().unwrap().lines[..], &answer.journal[..]].concat();
-            let expected = Expected { unit: target.unit.clone(), bind: Bind::Loopback, bot: false };
+            let expected = Expected { runner: target.runner.clone(), bind: Some(Bind::Loopback), bot: false };
             let now = jiff::Timestamp::from_second(sweep.server.time.unwrap()).unwrap();
             let state = Some((&sweep.server, *answer));
             let evidence = Evidence { now, lines: &lines, document: None, state, expected: &expected };
@@ -149,7 +167,7 @@ proptest! {
         ),
     ) {
         let target = |port: i64| Target {
-            unit: Name::parse("x").unwrap(),
+            runner: Runner::Unit(Name::parse("x").unwrap()),
             port: GatewayPort::try_from(port).unwrap(),
             home: "/srv/x".into(),
             config_path: "/x".into(), state_dir: "/x".into(), log_file: "/x".into(),

@@ -63,8 +63,9 @@ impl Host {
     fn target(&self, name: &str, port: u16) -> Target {
         let at = |file: &str| self.folder.path().join(name).join(file).display().to_string();
         Target {
-            unit: Name::parse(&format!("openclaw-{}", name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")))
-                .unwrap(),
+            runner: Runner::Unit(
+                Name::parse(&format!("openclaw-{}", name.replace(|c: char| !c.is_ascii_alphanumeric(), "_"))).unwrap(),
+            ),
             port: GatewayPort::try_from(i64::from(port)).unwrap(),
             home: self.folder.path().join(name).display().to_string(),
             config_path: at("openclaw.json"),
@@ -154,7 +155,7 @@ fn a_server_is_asked_about_everything_at_once() {
     assert_eq!((one.unit.active, one.unit.restarts, one.unit.loaded), (Active::Active, 2, true));
     assert_eq!(one.listeners, [Listener { address: "127.0.0.1".parse().unwrap(), port }]);
     assert_eq!(one.owners.iter().map(|owner| owner.pid).collect::<Vec<_>>(), [std::process::id()]);
-    assert_eq!(one.strangers(&targets[0].unit).count(), 1);
+    assert_eq!(one.strangers(&targets[0].runner).count(), 1);
     assert_eq!(one.readyz.as_ref().unwrap().status, 503);
     assert_eq!(
         one.ready(),

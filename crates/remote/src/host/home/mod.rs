@@ -20,12 +20,19 @@ use super::{Host, Output};
 /// Functions for scripts that root runs: `protected HOME` and `as_owner SECONDS HOME PROGRAM ARGUMENT…`.
 pub const SHELL: &str = include_str!("shell.sh");
 
-/// A home on a server, and its owner. Every path given to it must be below it.
+/// A home on a server or in a container of it, and as whom it is looked into. Every path given to it must be below it.
 #[derive(Clone, Copy)]
 pub struct Home<'a> {
     host: &'a Host,
     path: &'a str,
-    owner: &'a str,
+    access: Access<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Access<'a> {
+    Owner(&'a str),
+    /// From inside of this container, as the user that it runs as.
+    Container(&'a str),
 }
 
 // Exit statuses of the scripts: see `shell.sh`.
@@ -44,7 +51,7 @@ printf '%s\n' "${found#* }"
 /// The owner of a home; `None` if the home does not exist. Only the folder itself is examined. A home that root owns
 /// and others can replace is refused: we would use whatever they put there as root.
 pub async fn owner(host: &Host, path: &str) -> Result<Option<String>> {
-    let output = host.run(&Command::script("find-home-owner", &[SHELL, OWNER]).arg(path)).await?;
+    let output = host.run(&find_owner(path)).await?;
     if output.status == MISSING {
         return Ok(None);
     }
@@ -53,6 +60,20 @@ pub async fn owner(host: &Host, path: &str) -> Result<Option<String>> {
         "" => Err(Error::odd("stat", "no owner")),
         user => Ok(Some(user.to_owned())),
     }
+}
+
+fn find_owner(path: &str) -> Command {
+    Command::script("find-home-owner", &[SHELL, OWNER]).arg(path)
+}
+
+/// Whether there is nothing at any of these paths, which are of folders that root owns.
+pub async fn is_absent(host: &Host, paths: &[&str]) -> Result<bool> {
+    for path in paths {
+        if host.run(&find_owner(path)).await?.status != MISSING {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 const MAKE_FOLDERS: &str = r#"umask 077; exec mkdir -p -- "$@""#;
@@ -82,11 +103,19 @@ done
 impl<'a> Home<'a> {
     /// `owner` is the result of the function `owner`.
     pub fn new(host: &'a Host, path: &'a str, owner: &'a str) -> Home<'a> {
-        Home { host, path, owner }
+        Home { host, path, access: Access::Owner(owner) }
+    }
+
+    /// A home inside of a container. Its user can do nothing there that it could not do without us.
+    pub fn in_container(host: &'a Host, path: &'a str, container: &'a str) -> Home<'a> {
+        Home { host, path, access: Access::Container(container) }
     }
 
     fn actor(&self) -> Actor {
-        Actor::User(self.owner.to_owned())
+        match self.access {
+            Access::Owner(owner) => Actor::User(owner.to_owned()),
+            Access::Container(id) => Actor::Container(id.to_owned()),
+        }
     }
 
     /// Checks that a path is below the home and has no `..` in it.
@@ -123,7 +152,11 @@ impl<'a> Home<'a> {
     /// tenant's home; there is no good reason for one. The login user may have links in its home, and has no cell.
     pub async fn write(&self, write: Write) -> Result<Written> {
         self.inside(write.path())?;
-        let is_tenant = self.owner != "root" && self.owner != self.host.user();
+        let is_tenant = match self.access {
+            Access::Owner(owner) => owner != "root" && owner != self.host.user(),
+            // Its folders may be links to volumes, and lead nowhere outside of it.
+            Access::Container(_) => false,
+        };
         let write = if is_tenant { write.below(self.path) } else { write };
         self.host.write(&write.by(self.actor())).await
     }
@@ -177,9 +210,11 @@ impl<'a> Home<'a> {
     /// Runs a program as the owner, with `HOME` set to the home. With `cell`, it runs inside the cell of this unit,
     /// given its lines.
     pub async fn run(&self, command: Command, cell: Option<(&Unit, Vec<String>)>) -> Result<Output> {
-        let actor = match cell {
-            Some((unit, lines)) => Actor::Inside(Inside { user: self.owner.to_owned(), unit: unit.clone(), lines }),
-            None => self.actor(),
+        let actor = match (cell, self.access) {
+            (Some((unit, lines)), Access::Owner(owner)) => {
+                Actor::Inside(Inside { user: owner.to_owned(), unit: unit.clone(), lines })
+            }
+            _ => self.actor(),
         };
         self.host.run(&command.env("HOME", self.path).by(actor)).await
     }

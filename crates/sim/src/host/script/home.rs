@@ -123,6 +123,30 @@ pub fn find_snapshot(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::said(format!("{used}\n{next}{}{}", text("version"), text("unit")))
 }
 
+/// The seventh argument is the home whose state is brought into this one.
+pub fn bring_state(state: &mut State, call: &Call<'_>) -> Answer {
+    let entry = Entry::of(call);
+    let from = format!("{}/.openclaw", call.arg(7));
+    if !state.files.is_folder(&from) {
+        return Answer::status(95);
+    }
+    state.files.folder(&entry.archive, "root");
+    state.files.copy(&from, &entry.file("state"));
+    let owner = state.files.owner(entry.home).to_owned();
+    for file in state.files.below(&from) {
+        let to = format!("{}{}", entry.state_dir, &file[from.len()..]);
+        match state.files.file(&file).map(<[u8]>::to_vec) {
+            Some(bytes) => state.files.write(&to, bytes, &owner),
+            None => state.files.folder(&to, &owner),
+        }
+    }
+    // Its people find what they said.
+    if let Some(conversations) = state.conversations.get(&from).cloned() {
+        state.conversations.insert(entry.state_dir, conversations);
+    }
+    Answer::nothing()
+}
+
 pub fn discard_snapshot(state: &mut State, call: &Call<'_>) -> Answer {
     state.files.remove(&Entry::of(call).place);
     Answer::nothing()

@@ -52,6 +52,7 @@ const SCRIPTS: &[(&str, ScriptFn)] = &[
     ("find-snapshot", home::find_snapshot),
     ("restore-snapshot", home::restore_snapshot),
     ("discard-snapshot", home::discard_snapshot),
+    ("bring-state", home::bring_state),
     ("show-units", unit::show_all),
     ("start-unit", unit::start),
     ("stop-unit", unit::stop),
@@ -102,7 +103,13 @@ mod tests {
     /// The crates that are no part of the product.
     const TOOLS: &[&str] = &["lab", "sim", "testkit"];
     /// The scripts that are not simulated, each with the reason.
-    const NOT_SIMULATED: &[(&str, &str)] = &[("read-container-log", "a simulated machine has no containers")];
+    const NOT_SIMULATED: &[(&str, &str)] = &[
+        ("read-container-log", "a simulated machine has no containers"),
+        ("read-container-lines", "a simulated machine has no containers"),
+        ("follow-container-log", "a simulated machine has no containers"),
+        ("read-user-journal", "a simulated machine has no units of users"),
+        ("follow-user-journal", "a simulated machine has no units of users"),
+    ];
 
     fn sources(folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -40,7 +40,7 @@ impl Talk {
         let (socket, _) = tokio_tungstenite::client_async(format!("ws://127.0.0.1:{port}/"), stream).await.unwrap();
         let mut talk = Talk { socket, asked: 0 };
         while !matches!(talk.next().await, Frame::Event(event) if event.event == "connect.challenge") {}
-        let hello = connect("hello", &base::Secret::new(token), Scope::CHAT);
+        let hello = connect("hello", &base::Secret::new(token), Scope::CHAT, None);
         talk.socket.send(Message::text(hello.expose())).await.unwrap();
         assert!(talk.answer("hello").await.is_object());
         talk

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use testkit::{until_ok, until_ok_within};
 use tokio::sync::watch;
 
-use super::{Database, Options, Site, skip};
+use super::{Database, Options, Site, reserved, skip};
 
 #[derive(Clone, Debug, Deserialize)]
 pub struct Fleet {
@@ -158,8 +158,7 @@ impl Ground {
         let (stop, stopped) = watch::channel(false);
         let worker = Worker::new(site.app.clone(), TYPES, TIMING);
         let worker = Some(tokio::spawn(worker.run(stopped)));
-        // Cases share the host: each has ports of its own, away from those that the kernel gives out.
-        let port = super::reserved::block_of_ports(&machine.name);
+        let port = free_block(&host, &machine.name).await;
         Ground { site, fleet, host, server, base_dir, port, stop, worker }
     }
 
@@ -325,5 +324,18 @@ impl Ground {
             rm -rf -- "$1""#;
         self.sh(script, &[&self.base_dir]).await;
         self.site.check().await;
+    }
+}
+
+/// Cases share the host: each has ports of its own, away from those that the kernel gives out. A case that failed may have
+/// left gateways behind.
+async fn free_block(host: &Host, machine: &str) -> u16 {
+    loop {
+        let port = reserved::block_of_ports(machine);
+        let range = format!("sport >= :{port} and sport < :{}", port + reserved::BLOCK);
+        let listens = host.succeed(&Command::new("ss").args(["-Hltn", &range])).await.unwrap();
+        if listens.stdout.is_empty() {
+            return port;
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What needs the real OpenClaw, or an older release of our own, and too much time or space for every run: `make test-real`.
 
+mod adopt;
 mod bot;
 mod browser;
 mod cell_cost;

@@ -174,7 +174,8 @@ impl Real {
         let text = self.ground.sh("tail -n 200 -- \"$1\"", &[&path]).await;
         let lines: Vec<Line> = text.lines().filter_map(|line| Line::from_file(line.as_bytes())).collect();
         let unit = openclaw::unit::Name::of_instance(&InstanceId::named(&of.id)).unwrap();
-        let expected = Expected { unit, bind: openclaw::config::Bind::Loopback, bot: false };
+        let runner = openclaw::sweep::Runner::Unit(unit);
+        let expected = Expected { runner, bind: Some(openclaw::config::Bind::Loopback), bot: false };
         let now = jiff::Timestamp::now();
         let evidence = Evidence { now, lines: &lines, document: None, state: None, expected: &expected };
         let found = RULES.iter().filter_map(|(_, detect)| detect(&evidence));

@@ -100,8 +100,6 @@ export const instances = {
   'instances.isolation.unknown':
     'The next health check finds out as whom it runs. Until then only super administrators assign it.',
   'instances.default': 'By the server’s base folder',
-  'instances.unit': 'Service',
-  'instances.container': 'Container',
   'instances.assign': 'Assign',
   'instances.assignTo': 'Assign to an employee',
   'instances.takeBack': 'Take back',
@@ -127,8 +125,6 @@ export const instances = {
     'It is stopped and removed on {server}; port {port} becomes free. Its key is disabled.',
   'instances.deleteKeptText':
     'It is stopped on {server}, and port {port} becomes free; its key is disabled. Its user and home stay as they are.',
-  'instances.deleteContainerText':
-    'It leaves the console, and its key is disabled; port {port} becomes free. Its container on {server} is not touched.',
   'instances.deleteUser': '{email} loses this assistant.',
   'instances.deleteNobody': 'Nobody has it at present.',
   'instances.deleteUsage': 'Its {count} logged requests stay in the usage numbers. The id stays taken.',

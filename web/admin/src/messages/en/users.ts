@@ -43,6 +43,10 @@ export const users = {
   'users.revokeText':
     'Login is refused at once, open sessions end, and the keys of their assistants are disabled. Assignments stay until released.',
   'users.revokeInstance': '{name} stays assigned to them.',
+  'users.keysUnderWay':
+    'Revoked, but the LLM gateway still takes the key of {name}. It is being switched off; see Keys.',
+  'users.keysPending':
+    'Revoked, but the LLM gateway still takes the key of {name}: {why}. It is tried again until it is off; see Keys.',
   'users.restore': 'Restore',
   'users.restoreTitle': 'Restore {name}?',
   'users.restoreText': 'The account can sign in again, and its keys open again.',

@@ -97,8 +97,6 @@ export const instances = {
     '其沙箱开放了可在服务器上取得 root 权限的项目，因此视同 root：使用者可以控制整台服务器。只能由超级管理员分配。',
   'instances.isolation.unknown': '下次健康检查会确定其运行用户，在此之前只能由超级管理员分配。',
   'instances.default': '按服务器的基础目录',
-  'instances.unit': '服务',
-  'instances.container': '容器',
   'instances.assign': '分配',
   'instances.assignTo': '分配给员工',
   'instances.takeBack': '收回',
@@ -123,8 +121,6 @@ export const instances = {
   'instances.deleteText': '它将在 {server} 上停止并移除，端口 {port} 被释放，密钥被停用。',
   'instances.deleteKeptText':
     '它将在 {server} 上停止，端口 {port} 被释放，密钥被停用。其用户和主目录保持不变。',
-  'instances.deleteContainerText':
-    '它会从控制台移除，密钥被停用，端口 {port} 被释放。{server} 上的容器不受影响。',
   'instances.deleteUser': '{email} 将失去该助手。',
   'instances.deleteNobody': '目前无人使用。',
   'instances.deleteUsage': '其 {count} 条请求记录仍计入用量，标识不可再次使用。',

@@ -41,6 +41,8 @@ export const users = {
   'users.revokeTitle': '停用 {name}？',
   'users.revokeText': '立即禁止登录，结束现有会话，并停用其助手的密钥。分配关系保留，直至释放。',
   'users.revokeInstance': '{name} 仍分配给该员工。',
+  'users.keysUnderWay': '已停用，但 LLM 网关仍接受 {name} 的密钥，正在关闭；请查看“密钥”页。',
+  'users.keysPending': '已停用，但 LLM 网关仍接受 {name} 的密钥：{why}。系统会重试直到关闭；请查看“密钥”页。',
   'users.restore': '恢复',
   'users.restoreTitle': '恢复 {name}？',
   'users.restoreText': '账号可再次登录，密钥重新生效。',

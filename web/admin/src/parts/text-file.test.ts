@@ -1,6 +1,6 @@
 // A file is read whole and right, or refused.
 import { expect, it } from 'vitest';
-import { MOST_BYTES, readFile } from './import-file';
+import { MOST_BYTES, readFile } from './text-file';
 
 const utf16 = (text: string) => new Blob([Uint16Array.from(`\uFEFF${text}`, (char) => char.charCodeAt(0))]);
 

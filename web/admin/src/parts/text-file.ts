@@ -1,5 +1,5 @@
 // Reads the text of a file that a person chose. Spreadsheets save UTF-8, or UTF-16 with a mark at its beginning; other
-// encodings cannot be told apart, and guessing would spoil names.
+// encodings look alike, and guessing would spoil names.
 
 /** The server's limit. A larger file is not even read. */
 export const MOST_BYTES = 512 * 1024;

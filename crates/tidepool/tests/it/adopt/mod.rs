@@ -1,9 +1,14 @@
 //! Gateways that a server has already are discovered and adopted: nothing is changed that the preview did not say.
 
+mod cell_move;
+mod hosts;
+mod many;
+mod record;
+
 use serde_json::{Value, json};
 use sim::host::Instance;
+use store::instance::Runner;
 
-use crate::kit::hosts::{CURRENT, Ground};
 use crate::kit::simulated::Simulated;
 use crate::kit::{Database, database_before, used_secret};
 
@@ -201,15 +206,42 @@ async fn many_are_adopted_at_once() {
     site.check().await;
 }
 
-/// What older releases made has no model provider of its own.
+/// A configuration may name its employee. What is no e-mail address is not shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_of_the_configuration_names_the_employee() {
+    let ground = Simulated::new().await;
+    for (name, port, owner) in [("ada", 19000, "ada@example.com"), ("bob", 19100, "sk-a-secret-of-his")] {
+        add(&ground, name, name, port);
+        let mut config = ground.config(&format!("/home/{name}"));
+        config["env"] = json!({"vars": {"OWNER": owner}});
+        ground.machine.write(&config_path(name), &config.to_string());
+    }
+    let (admin, root) = (&ground.site.admin, &ground.site.root);
+    let found = admin.get("/servers/s/discover?email_field=env.vars.OWNER").token(root).ok().await;
+    let emails: Vec<&Value> = found["list"].as_array().unwrap().iter().map(|one| &one["email"]).collect();
+    assert_eq!(emails, [&json!("ada@example.com"), &Value::Null]);
+    assert!(discovered(&ground).await.iter().all(|one| one["email"] == Value::Null), "nobody asked");
+    for bad in ["../x", "/etc/passwd", "a//b", "a%0Ab"] {
+        admin.get(&format!("/servers/s/discover?email_file={bad}")).token(root).refused("4000").await;
+    }
+}
+
+/// What older releases made keeps its place: those in a container are run by it, all others by their unit, and none has a
+/// model provider of its own.
 async fn instances_of_an_older_release(database: Database) {
     let db = database_before(24, &database.url).await;
-    let sql = "INSERT INTO instance (id, id_key, server_id, pooled, name, gateway_port, gateway_url, gateway_token, model, \
-        health_status, notes, config_json, created_at, updated_at) VALUES ('i', 'i', 's', 0, '', 18000, '', '', '', 'unknown', '', '{}', 0, 0)";
-    db.run(sql, vec![]).await.unwrap();
+    for (id, container) in [("i", ""), ("c", "claw")] {
+        let sql = "INSERT INTO instance (id, id_key, server_id, container_id, pooled, name, gateway_port, gateway_url, gateway_token, model, \
+            health_status, notes, config_json, created_at, updated_at) VALUES (?, ?, 's', ?, 0, '', 18000, '', '', '', 'unknown', '', '{}', 0, 0)";
+        db.run(sql, store::args![id, id, container]).await.unwrap();
+    }
     assert_eq!(store::migrate::run(&db).await.unwrap().first(), Some(&24));
-    let found = store::instance::find(&db, &base::id::InstanceId::named("i")).await.unwrap().unwrap();
-    assert!(!found.own_llm);
+    let found = async |id: &str| {
+        let found = store::instance::find(&db, &base::id::InstanceId::named(id)).await.unwrap().unwrap();
+        (found.own_llm, found.runner)
+    };
+    assert_eq!(found("i").await, (false, Runner::Unit));
+    assert_eq!(found("c").await, (false, Runner::Container));
 }
 
 #[tokio::test]
@@ -222,92 +254,4 @@ async fn instances_of_an_older_release_postgres() {
     if let Some(database) = Database::postgres(module_path!()).await {
         instances_of_an_older_release(database).await;
     }
-}
-
-/// Four gateways on a real server: a unit of the system, a unit of a user, a process that nothing starts again, and a
-/// configuration that cannot be parsed. One is adopted while it runs.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_real_server_shows_what_it_has_and_nothing_is_restarted() {
-    let Some(mut ground) = Ground::new("a_real_server_shows_what_it_has_and_nothing_is_restarted").await else {
-        return;
-    };
-    used_secret(TOKEN);
-    let (base, mark) = (ground.base_dir.clone(), base::id::fresh()[..8].to_owned());
-    let user = |name: &str| format!("{name}{mark}");
-    let make = r#"
-        user=$1 home=$2 port=$3 token=$4
-        mkdir -p "${home%/*}" && useradd --no-create-home --home-dir "$home" --shell /bin/sh "$user"
-        install -d -m 700 -o "$user" -g "$user" "$home" "$home/.openclaw"
-        printf '{"gateway": {"mode": "local", "port": %s, "bind": "loopback", "auth": {"mode": "token", "token": "%s"}}}' "$port" "$token" \
-            >"$home/.openclaw/openclaw.json"
-        chown "$user:" "$home/.openclaw/openclaw.json""#;
-    let mut ports = vec![];
-    for name in ["unit", "user", "bare"] {
-        ports.push(ground.next_port().to_string());
-        ground.sh(make, &[&user(name), &format!("{base}/{name}"), ports.last().unwrap(), TOKEN]).await;
-    }
-    ground
-        .sh(
-            "install -d -m 700 \"$1/broken/.openclaw\" && echo '{gateway: ' >\"$1/broken/.openclaw/openclaw.json\"",
-            &[&base],
-        )
-        .await;
-    let start = r#"
-        user=$1 base=$2 program=$3 unit_port=$4 bare=$5 bare_port=$6
-        variables() { printf 'Environment=HOME=%s\nEnvironment=OPENCLAW_STATE_DIR=%s/.openclaw\nEnvironment=OPENCLAW_CONFIG_PATH=%s/.openclaw/openclaw.json\n' "$1" "$1" "$1"; }
-        { printf '[Service]\nUser=%s\n' "$user"; variables "$base/unit"
-          printf 'ExecStart=%s gateway run --port %s\n[Install]\nWantedBy=multi-user.target\n' "$program" "$unit_port"; } >"/etc/systemd/system/$user.service"
-        systemctl daemon-reload && systemctl enable -q --now "$user"
-        # The process must outlive this command, and be in no unit.
-        setsid -f runuser -u "$bare" -- env HOME="$base/bare" OPENCLAW_STATE_DIR="$base/bare/.openclaw" \
-            OPENCLAW_CONFIG_PATH="$base/bare/.openclaw/openclaw.json" "$program" gateway run --port "$bare_port" </dev/null >/dev/null 2>&1"#;
-    let program = format!("/opt/tidepool/openclaw/{}/openclaw", CURRENT);
-    ground.sh(start, &[&user("unit"), &base, &program, &ports[0], &user("bare"), &ports[2]]).await;
-    ground.listens(&ports[0]).await;
-    ground.listens(&ports[2]).await;
-
-    let admin = &ground.site.admin;
-    let path = format!("/servers/{}/discover", ground.server);
-    let found = admin.get(&path).token(&ground.site.root).ok().await;
-    assert_eq!(found["complete"], true);
-    let of = |name: &str| {
-        let home = format!("{base}/{name}");
-        let list = found["list"].as_array().unwrap().clone();
-        list.into_iter().find(|one| one["home"] == home).unwrap_or_else(|| panic!("{home}: {found:#}"))
-    };
-    let unit = of("unit");
-    assert_eq!(
-        (&unit["runner"], &unit["name"]),
-        (&json!("unit"), &json!(format!("{}.service", user("unit")))),
-        "{unit:#}"
-    );
-    assert_eq!(
-        (&unit["user"], &unit["running"], &unit["obstacle"]),
-        (&json!(user("unit")), &json!(true), &Value::Null)
-    );
-    assert_eq!(unit["port"].to_string(), ports[0]);
-    assert_eq!(unit["version"], CURRENT);
-    let bare = of("bare");
-    assert_eq!((&bare["runner"], &bare["obstacle"]), (&json!("process"), &json!("process")), "{bare:#}");
-    assert_eq!((bare["port"].to_string(), &bare["user"]), (ports[2].clone(), &json!(user("bare"))));
-    assert_eq!((&of("broken")["runner"], &of("broken")["config"]), (&json!("home"), &json!("broken")));
-    assert_eq!((&of("user")["runner"], &of("user")["running"]), (&json!("home"), &json!(false)));
-
-    let facts = "sha256sum <\"$2/unit/.openclaw/openclaw.json\"; systemctl show -p MainPID,NRestarts \"$1\"; ls -la --time-style=full-iso \"$2/unit/.openclaw\"";
-    let before = ground.sh(facts, &[&user("unit"), &base]).await;
-    let wish = json!({"key": unit["key"], "id": user("unit"), "name": "Adopted", "keeps_llm": true});
-    let path = format!("/servers/{}/adopt", ground.server);
-    let done = admin.post(&path, json!({"list": [wish]})).token(&ground.site.root).ok().await;
-    assert_eq!(done["list"][0]["refusal"], Value::Null, "{done:#}");
-    ground.site.admin.get("/instances/health-check").token(&ground.site.root).ok().await;
-    let shown = ground.show(&user("unit")).await;
-    assert_eq!((&shown["isolation"], &shown["runs_as"]), (&json!("adopted"), &json!(user("unit"))), "{shown:#}");
-    assert_eq!(shown["health_status"], "healthy", "{shown:#}");
-    assert_eq!(ground.sh(facts, &[&user("unit"), &base]).await, before, "not a byte, and not a restart");
-
-    let stop = r#"
-        systemctl disable -q --now "$1"; rm -f "/etc/systemd/system/$1.service"; systemctl daemon-reload
-        pkill -KILL -u "$2"; sleep 0.2; userdel "$1"; userdel "$2"; userdel "$3""#;
-    ground.sh(stop, &[&user("unit"), &user("bare"), &user("user")]).await;
-    ground.end().await;
 }
