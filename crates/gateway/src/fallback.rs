@@ -1,65 +1,40 @@
-//! Asks the provider of a model, and when that fails, the next models of the fallback chain. A provider fails when it
-//! cannot be reached, breaks the connection, refuses the gateway's key, or answers 429, 3xx or 5xx. Every other answer
-//! is forwarded. Once an answer has begun, no other provider is asked.
+//! Asks the provider of a model, and when that fails, the next models of the fallback chain that speak the same protocol.
+//! A provider fails when it cannot be reached, breaks the connection, refuses the gateway's key, has no credit for it, or
+//! answers 429, 3xx or 5xx. Every other answer is forwarded. Once an answer has begun, no other provider is asked.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use base::Clock;
-use http::header::{HeaderMap, RETRY_AFTER};
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, RETRY_AFTER};
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::BodyExt as _;
 use serde::Deserialize;
-use store::model::ProviderKind;
+use serde_json::Value;
 
-use crate::error::Refusal;
+use crate::error::{OVERLOADED, Refusal};
+use crate::header::{REQUEST_ID, UPSTREAM_ID};
 use crate::log::record::shortened;
 use crate::models::{Model, Table};
-use crate::provider::{Answer, Providers, Route, Silent};
+use crate::protocol::{self, Protocol};
+use crate::provider::{self, Answer, Providers, Route, Silent};
 use crate::request::Asked;
 use crate::ticket::{By, Ticket};
+use crate::wait::{Waiting, Waits};
 
 /// How much of a failure's body is read, and for how long.
 const MOST_FAILURE: usize = 16 * 1024;
 const FAILURE_PATIENCE: Duration = Duration::from_secs(1);
-/// The longest wait: a provider that asks for more is asked again after this.
-const MOST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// `Retry-After` for the client when the provider names no time.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
 
-/// The times until which providers asked for no requests (429 with `Retry-After`).
-pub struct Waits {
-    clock: Clock,
-    zero: Instant,
-    /// Milliseconds since `zero`, by kind of provider; 0 is no wait.
-    until: [AtomicU64; ProviderKind::ALL.len()],
-}
+/// By which the providers say that the account has no credit. Anthropic has no code for it, only words.
+const SPENT_CODES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
+const SPENT_WORDS: &str = "credit balance is too low";
 
-impl Waits {
-    pub fn new(clock: Clock) -> Waits {
-        Waits { zero: clock.instant(), clock, until: Default::default() }
-    }
-
-    fn of(&self, kind: ProviderKind) -> &AtomicU64 {
-        &self.until[kind as usize]
-    }
-
-    /// How long no request may be sent to the provider.
-    fn left(&self, kind: ProviderKind) -> Option<Duration> {
-        let until = self.of(kind).load(Ordering::Relaxed);
-        if until == 0 {
-            return None;
-        }
-        let left = Duration::from_millis(until).saturating_sub(self.clock.since(self.zero));
-        (!left.is_zero()).then_some(left)
-    }
-
-    fn wait(&self, kind: ProviderKind, wait: Duration) {
-        let until = (self.clock.since(self.zero) + wait.min(MOST_WAIT)).as_millis();
-        self.of(kind).fetch_max(u64::try_from(until).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
-    }
-}
+/// Headers about a provider's limits begin with one of these.
+const LIMITS: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "retry-after-ms"];
 
 /// One try of the chain: a model and the route to its provider.
 pub struct Turn<'a> {
@@ -72,10 +47,19 @@ impl Turn<'_> {
         let provider = if self.route.is_echo() { echo } else { &self.model.provider };
         By { model: self.model.clone(), provider: provider.clone() }
     }
+
+    fn waiting(&self, protocol: &Protocol) -> Waiting {
+        Waiting { kind: self.route.kind, model: self.model.id.clone(), is_billed: protocol.is_billed }
+    }
 }
 
-/// The requested model, and the usable models after it in the chain.
-pub fn turns<'a>(table: &Table, providers: &'a Providers, model: &str) -> Result<Vec<Turn<'a>>, Refusal> {
+/// The requested model, and the usable models after it in the chain, as far as they speak the protocol.
+pub fn turns<'a>(
+    table: &Table,
+    providers: &'a Providers,
+    protocol: &Protocol,
+    model: &str,
+) -> Result<Vec<Turn<'a>>, Refusal> {
     let Some(first) = table.find(model) else { return Err(Refusal::unknown_model(model, "does not exist")) };
     if !first.enabled {
         return Err(Refusal::unknown_model(model, "is switched off"));
@@ -87,10 +71,23 @@ pub fn turns<'a>(table: &Table, providers: &'a Providers, model: &str) -> Result
     let Some(first) = usable(first) else {
         return Err(Refusal::unknown_model(model, "has no provider: its provider's key is not configured"));
     };
+    if !protocol.is_spoken_by(first.model.kind) {
+        return Err(Refusal::wrong_protocol(model, &protocol::paths_of(first.model.kind)));
+    }
     let mut turns = vec![first];
-    let rest: Vec<Turn<'a>> = table.after(&turns[0].model).filter_map(usable).collect();
-    turns.extend(rest);
+    if protocol.falls_back {
+        let rest = table.after(&turns[0].model).filter(|model| protocol.is_spoken_by(model.kind));
+        let rest: Vec<Turn<'a>> = rest.filter_map(usable).collect();
+        turns.extend(rest);
+    }
     Ok(turns)
+}
+
+/// Moves the turn of a model to the front.
+pub fn put_first(turns: &mut [Turn<'_>], model: &str) {
+    if let Some(place) = turns.iter().position(|turn| *turn.model.id == *model) {
+        turns[..=place].rotate_right(1);
+    }
 }
 
 /// Why one try failed.
@@ -100,9 +97,15 @@ struct Failure {
     /// For the operator only.
     detail: String,
     class: Class,
+    /// What it said about its limits, and its request id.
+    headers: HeaderMap,
 }
 
 impl Failure {
+    fn new(message: String, detail: String, class: Class) -> Failure {
+        Failure { message, detail, class, headers: HeaderMap::new() }
+    }
+
     /// Whether the provider did not accept the request, and so bills nothing.
     fn is_refusal(&self) -> bool {
         !matches!(self.class, Class::Late | Class::Broken)
@@ -112,7 +115,14 @@ impl Failure {
 enum Class {
     /// It asks to wait, for this time if it names one.
     Wait(Option<Duration>),
-    Answered,
+    /// It answered with a failure, and may have named a time to come back.
+    Answered(Option<Duration>),
+    /// It has too much to do, and may have named a time to come back.
+    Overloaded(Option<Duration>),
+    /// It refused the gateway's key.
+    KeyRefused,
+    /// The gateway's account there has no credit.
+    Spent,
     /// It closed the connection without an answer.
     Broken,
     Unreachable,
@@ -123,12 +133,15 @@ enum Class {
 pub struct Passed {
     pub response: Response<Answer>,
     pub by: By,
+    /// Whether other models failed before and named no time to come back: the one that answered is asked first for a
+    /// while.
+    pub sticks: bool,
 }
 
 /// The request as the providers get it.
 pub struct Question<'a> {
     pub asked: &'a Asked,
-    pub headers: &'a HeaderMap,
+    pub from: provider::ClientRequest<'a>,
     pub deadline: tokio::time::Instant,
     pub echo: &'a Arc<str>,
 }
@@ -145,14 +158,17 @@ pub async fn ask(
     let mut failures: Vec<Failure> = vec![];
     for turn in turns {
         let by = turn.by(question.echo);
-        if let Some(left) = waits.left(turn.route.kind) {
+        if let Some(left) = waits.left(&turn.waiting(question.from.protocol)) {
             let message = format!("{} at {} asked to wait", by.model.id, by.provider);
-            failures.push(Failure { message, detail: String::new(), class: Class::Wait(Some(left)) });
+            failures.push(Failure::new(message, String::new(), Class::Wait(Some(left))));
             continue;
         }
         ticket.turns_to(by.clone());
         match once(providers, waits, turn, &question, &by).await {
-            Ok(response) => return Ok(Passed { response, by }),
+            Ok(response) => {
+                let sticks = !failures.iter().any(|failure| matches!(failure.class, Class::Wait(Some(_))));
+                return Ok(Passed { response, by, sticks });
+            }
             Err(failure) => {
                 if failure.is_refusal() {
                     ticket.is_refused();
@@ -180,42 +196,73 @@ async fn once(
 ) -> Result<Response<Answer>, Failure> {
     let who = || format!("{} at {}", by.model.id, by.provider);
     let body = question.asked.body_for(&by.model.id);
-    let asking = providers.ask(turn.route, body, question.headers);
+    let asking = providers.ask(turn.route, body, &question.from);
     let response = match tokio::time::timeout_at(question.deadline, asking).await {
         Ok(Ok(response)) => response,
         Ok(Err(Silent::Connect(detail))) => {
-            let message = format!("{} cannot be reached", who());
-            return Err(Failure { message, detail, class: Class::Unreachable });
+            return Err(Failure::new(format!("{} cannot be reached", who()), detail, Class::Unreachable));
         }
         Ok(Err(Silent::Broken(detail))) => {
             let message = format!("{} closed the connection without an answer", who());
-            return Err(Failure { message, detail, class: Class::Broken });
+            return Err(Failure::new(message, detail, Class::Broken));
         }
         Err(_) => {
             let message = format!("{} did not begin to answer in time", who());
-            return Err(Failure { message, detail: String::new(), class: Class::Late });
+            return Err(Failure::new(message, String::new(), Class::Late));
         }
     };
-    match response.status() {
+    let status = response.status();
+    if status.is_success() || (status.is_client_error() && !is_looked_into(status)) {
+        return Ok(response);
+    }
+    let headers = limits(response.headers());
+    let failed = |message: String, detail: String, class| Failure { message, detail, class, headers };
+    // The refused key is the gateway's, not the client's. The body is not read: it may show a part of that key.
+    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        let message = format!("{} refused the gateway's key ({})", who(), status.as_u16());
+        return Err(failed(message, String::new(), Class::KeyRefused));
+    }
+    let wait = retry_after(response.headers(), waits.now());
+    let (response, said) = look_into(response).await;
+    if said.is_spent(status) {
+        let message = format!("{}: the gateway's account there has no credit ({})", who(), status.as_u16());
+        return Err(failed(message, said.message(), Class::Spent));
+    }
+    match status {
+        StatusCode::BAD_REQUEST => Ok(response),
         StatusCode::TOO_MANY_REQUESTS => {
-            let wait = retry_after(response.headers(), waits.clock.now());
             if let Some(wait) = wait {
-                waits.wait(turn.route.kind, wait);
+                waits.wait(turn.waiting(question.from.protocol), wait);
             }
-            let (message, detail) = (format!("{} asks to wait (429)", who()), words(response).await);
-            Err(Failure { message, detail, class: Class::Wait(wait) })
+            Err(failed(format!("{} asks to wait (429)", who()), said.message(), Class::Wait(wait)))
         }
-        // The refused key is the gateway's, not the client's. The body is not read: it may show a part of that key.
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            let message = format!("{} refused the gateway's key ({})", who(), response.status().as_u16());
-            Err(Failure { message, detail: String::new(), class: Class::Answered })
-        }
-        status if status.is_success() || status.is_client_error() => Ok(response),
-        status => {
-            let (message, detail) = (format!("{} answered {}", who(), status.as_u16()), words(response).await);
-            Err(Failure { message, detail, class: Class::Answered })
+        _ => {
+            let message = format!("{} answered {}", who(), status.as_u16());
+            let class = match status.as_u16() {
+                OVERLOADED => Class::Overloaded(wait),
+                _ => Class::Answered(wait),
+            };
+            Err(failed(message, said.message(), class))
         }
     }
+}
+
+/// Statuses for which the client's request may not be the reason.
+fn is_looked_into(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 401 | 402 | 403 | 429)
+}
+
+fn limits(headers: &HeaderMap) -> HeaderMap {
+    let about_limits = |name: &&HeaderName| LIMITS.iter().any(|begin| name.as_str().starts_with(begin));
+    let mut limits: HeaderMap = headers
+        .keys()
+        .filter(about_limits)
+        .filter_map(|name| Some((name.clone(), headers.get(name)?.clone())))
+        .collect();
+    if let Some(id) = headers.get(REQUEST_ID).or_else(|| headers.get("request-id")) {
+        limits.insert(UPSTREAM_ID, id.clone());
+    }
+    limits
 }
 
 /// The refusal when no provider answered: 429 if one asked to wait, else according to the last failure.
@@ -227,15 +274,26 @@ fn refusal(failures: &[Failure]) -> (Refusal, String) {
         .map(|f| if f.detail.is_empty() { f.message.clone() } else { format!("{}: {}", f.message, f.detail) })
         .collect();
     let waits = failures.iter().filter_map(|f| match f.class {
-        Class::Wait(wait) => Some(wait.unwrap_or(SHORT_WAIT)),
+        Class::Wait(wait) => Some((wait.unwrap_or(SHORT_WAIT), f)),
         _ => None,
     });
-    let refusal = match (waits.min(), failures.last().map(|f| &f.class)) {
-        (Some(wait), _) => Refusal::rate_limited(message, wait),
-        (None, Some(Class::Unreachable)) => Refusal::unreachable(message),
-        (None, Some(Class::Late)) => Refusal::timed_out(message),
-        (None, _) => Refusal::bad_gateway(message),
+    let (mut refusal, of) = match (waits.min_by_key(|(wait, _)| *wait), failures.last()) {
+        (Some((wait, failure)), _) => (Refusal::rate_limited(message, wait), Some(failure)),
+        (None, Some(failure)) => {
+            let refusal = match failure.class {
+                Class::Unreachable => Refusal::unreachable(message),
+                Class::Late => Refusal::timed_out(message),
+                Class::KeyRefused => Refusal::provider_key(message),
+                Class::Spent => Refusal::provider_account(message),
+                Class::Answered(wait) => Refusal::bad_gateway(message).after(wait),
+                Class::Overloaded(wait) => Refusal::overloaded(message).after(wait),
+                Class::Broken | Class::Wait(_) => Refusal::bad_gateway(message),
+            };
+            (refusal, Some(failure))
+        }
+        (None, None) => (Refusal::bad_gateway(message), None),
     };
+    refusal.headers = of.map(|failure| Box::new(failure.headers.clone()));
     (refusal, details.join("; "))
 }
 
@@ -250,30 +308,70 @@ fn retry_after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<Duration> {
     Duration::try_from(wait).ok()
 }
 
-/// The error message in a failure's body.
-async fn words(response: Response<Answer>) -> String {
-    let body = Limited::new(response.into_body(), MOST_FAILURE).collect();
-    match tokio::time::timeout(FAILURE_PATIENCE, body).await {
-        Ok(Ok(body)) => message(&body.to_bytes()),
-        _ => String::new(),
-    }
+/// Reads the beginning of a failure's body. The response that is returned is still whole.
+async fn look_into(response: Response<Answer>) -> (Response<Answer>, Said) {
+    let (parts, mut answer) = response.into_parts();
+    let mut pieces: VecDeque<Bytes> = VecDeque::new();
+    let reading = async {
+        let mut size = 0;
+        while size < MOST_FAILURE
+            && let Some(Ok(frame)) = answer.frame().await
+        {
+            let Ok(piece) = frame.into_data() else { continue };
+            size += piece.len();
+            pieces.push_back(piece);
+        }
+    };
+    tokio::time::timeout(FAILURE_PATIENCE, reading).await.ok();
+    let said = Said::read(&pieces.iter().flatten().copied().collect::<Vec<u8>>());
+    (Response::from_parts(parts, Answer::Begun(pieces, Box::new(answer))), said)
 }
 
 #[derive(Deserialize)]
 struct ErrorBody {
-    error: Message,
+    error: Said,
 }
 
-#[derive(Deserialize)]
-struct Message {
-    message: String,
+/// What a provider says about its failure.
+#[derive(Default, Deserialize)]
+struct Said {
+    #[serde(default)]
+    message: Value,
+    #[serde(default)]
+    code: Value,
+    #[serde(default, rename = "type")]
+    kind: Value,
 }
 
-/// The message of an error in OpenAI's format. Some providers put a list around it.
+impl Said {
+    /// Reads an error in OpenAI's or Anthropic's format. Some providers put a list around it.
+    fn read(body: &[u8]) -> Said {
+        let read = match body.trim_ascii_start().starts_with(b"[") {
+            true => serde_json::from_slice::<Vec<ErrorBody>>(body).ok().and_then(|mut all| all.pop()),
+            false => serde_json::from_slice::<ErrorBody>(body).ok(),
+        };
+        read.map(|parsed| parsed.error).unwrap_or_default()
+    }
+
+    fn message(&self) -> String {
+        shortened(self.message.as_str().unwrap_or_default()).to_owned()
+    }
+
+    /// Whether the gateway's account has no credit.
+    fn is_spent(&self, status: StatusCode) -> bool {
+        let coded = || [&self.code, &self.kind].iter().any(|code| SPENT_CODES.iter().any(|known| *code == known));
+        match status.as_u16() {
+            402 => true,
+            429 => coded(),
+            400 => coded() || self.message.as_str().is_some_and(|message| message.contains(SPENT_WORDS)),
+            _ => false,
+        }
+    }
+}
+
+/// The message of an error.
 pub fn message(body: &[u8]) -> String {
-    let one = || serde_json::from_slice::<ErrorBody>(body).ok();
-    let listed = || serde_json::from_slice::<Vec<ErrorBody>>(body).ok().and_then(|mut all| all.pop());
-    one().or_else(listed).map(|parsed| shortened(&parsed.error.message).to_owned()).unwrap_or_default()
+    Said::read(body).message()
 }
 
 #[cfg(test)]
@@ -297,20 +395,20 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_wait_is_not_cut_by_a_shorter_one() {
-        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
-        let waits = Waits::new(clock.clone());
-        assert_eq!(waits.left(ProviderKind::Openai), None);
-        waits.wait(ProviderKind::Openai, Duration::from_secs(30));
-        waits.wait(ProviderKind::Openai, Duration::from_secs(1));
-        assert_eq!(waits.left(ProviderKind::Openai), Some(Duration::from_secs(30)));
-        assert_eq!(waits.left(ProviderKind::Google), None);
-        waits.wait(ProviderKind::Google, Duration::MAX);
-        assert_eq!(waits.left(ProviderKind::Google), Some(MOST_WAIT));
-        clock.advance(jiff::SignedDuration::from_secs(29));
-        assert_eq!(waits.left(ProviderKind::Openai), Some(Duration::from_secs(1)));
-        clock.advance(jiff::SignedDuration::from_secs(1));
-        assert_eq!(waits.left(ProviderKind::Openai), None);
+    fn an_account_without_credit_is_recognised() {
+        let spent =
+            |status: u16, body: &str| Said::read(body.as_bytes()).is_spent(StatusCode::from_u16(status).unwrap());
+        assert!(spent(
+            429,
+            r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#
+        ));
+        assert!(spent(402, "{}"));
+        let anthropic = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#;
+        assert!(spent(400, anthropic));
+        assert!(!spent(429, r#"{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#));
+        assert!(!spent(400, r#"{"error":{"message":"max_tokens is too large","code":null}}"#));
+        assert!(!spent(429, r#"{"error":{"message":7,"code":429}}"#));
+        assert!(!spent(500, anthropic));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub const PLATFORM: &str = "admin-token";
 
 /// No key is longer than this.
 const MOST_KEY: usize = 256;
+/// Characters of a key's hash that its fingerprint has.
+const FINGERPRINT: usize = 22;
 /// How often a read is tried while notices of changes arrive during it.
 const READS: usize = 3;
 /// Size of the key cache, negative entries included; see `make_room`.
@@ -58,6 +60,8 @@ pub struct Caller {
     /// The token name in the request log.
     pub name: Arc<str>,
     instance_id: Option<String>,
+    /// Tells this secret from any other that the key has or had.
+    pub fingerprint: Arc<str>,
     /// Why the key is refused, if it is.
     pub refused: Option<Refused>,
     quota: Option<Subject>,
@@ -74,7 +78,7 @@ pub enum Refused {
 }
 
 impl Caller {
-    fn new(holder: Holder) -> Caller {
+    fn new(holder: Holder, hash: &str) -> Caller {
         let revoked = holder.user_revoked || holder.user_status.as_deref().is_some_and(|status| status != "active");
         let refused = match holder.status {
             Status::Disabled => Some(Refused::Disabled),
@@ -85,6 +89,7 @@ impl Caller {
         Caller {
             name: holder.name.into(),
             instance_id: holder.instance_id.map(Into::into),
+            fingerprint: hash.get(..FINGERPRINT).unwrap_or(hash).into(),
             refused,
             quota: holder.quota.map(|limit| Subject::Key { id: holder.key_id.clone(), limit }),
             user: holder.user_id.zip(holder.quota_daily).filter(|(_, limit)| *limit > 0),
@@ -206,7 +211,7 @@ impl Keys {
             if let Err(error) = &read {
                 tracing::warn!(%error, "a key could not be read");
             }
-            last = read?.map(|holder| Arc::new(Caller::new(holder)));
+            last = read?.map(|holder| Arc::new(Caller::new(holder, hash)));
             let mut known = self.known();
             // If a notice arrived during the read, it may be about this key: read it again.
             if self.changes.load(Ordering::Acquire) == changes {

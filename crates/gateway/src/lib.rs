@@ -1,31 +1,41 @@
-//! tidepool's own LLM gateway: chat completions in OpenAI's format, forwarded to the provider of the model, with sub
-//! keys, quotas, a fallback chain and a request log that survives a crash of the process.
+//! tidepool's own LLM gateway: the protocols of `protocol`, forwarded to a provider of the model that speaks them, with
+//! sub keys, quotas, a fallback chain and a request log that survives a crash of the process.
 //!
-//! A request passes `server` (authentication, route) → `forward` (body, model, quotas) → `fallback` (one provider after
+//! A request passes `server` (authentication, route) → `body` → `forward` (model, quotas) → `fallback` (one provider after
 //! the other) → `relay` (a stream) or a whole answer → `ticket` (the line in the `log`, before the last byte is sent).
 //! `read_on` finishes requests whose client disconnected. Only `keys`, `models` and a quota near its limit read the
 //! database. The loader of the log writes to it in the background.
 
+mod body;
+mod echo;
 mod error;
 mod fallback;
+mod field;
 mod forward;
+mod header;
 pub mod keys;
 mod limit;
 mod live;
 pub mod log;
 pub mod metrics;
+mod model_list;
 mod models;
+mod owner;
 mod patient;
 mod progress;
+mod protocol;
 pub mod provider;
 mod read_on;
 mod relay;
 mod reply;
 mod request;
+mod seen;
 mod server;
 mod sse;
+mod sticky;
 mod ticket;
 mod tokens;
+mod wait;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,23 +46,26 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use fallback::Waits;
 use keys::Keys;
 use live::Live;
 use llm::App;
 use log::Log;
 use models::Models;
+use owner::Owners;
 use provider::Providers;
 pub use read_on::ReadOn;
 use read_on::Readers;
+use sticky::Sticky;
+use wait::Waits;
 
 /// Timeouts and limits of the gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// For a client to send a request's head; an idle connection is closed after this time too.
     pub head: Duration,
-    /// For a client to send a body.
+    /// For a client to send a body, and its limit in bytes, also when it is unpacked.
     pub body: Duration,
+    pub body_bytes: usize,
     /// For a client that does not read what is written to it.
     pub reader: Duration,
     /// For a connection to a provider, the TLS handshake included.
@@ -73,11 +86,16 @@ pub struct Timing {
     pub keys: keys::Timing,
 }
 
+/// The usual limit of a body, and the largest that can be set: a body must find room beside others.
+pub const DEFAULT_BODY: usize = 8 << 20;
+pub const MOST_BODY: usize = 64 << 20;
+
 impl Default for Timing {
     fn default() -> Timing {
         Timing {
             head: Duration::from_secs(30),
             body: Duration::from_secs(30),
+            body_bytes: DEFAULT_BODY,
             reader: Duration::from_secs(60),
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(600),
@@ -99,10 +117,12 @@ pub struct Gateway {
     models: Models,
     providers: Providers,
     waits: Waits,
+    sticky: Sticky,
+    owners: Owners,
     live: Live,
     timing: Timing,
     ids: Ids,
-    /// Permits for large bodies; see `forward::ROOM`.
+    /// Permits for large bodies; see `body::ROOM`.
     room: Arc<Semaphore>,
     readers: Arc<Readers>,
     /// The name of the built-in provider `echo`, as the log shows it.
@@ -122,9 +142,11 @@ impl Gateway {
             models: Models::open(app.db.clone()).await?,
             providers: Providers::new(providers, timing.connect)?,
             waits: Waits::new(app.clock.clone()),
+            sticky: Sticky::new(app.clock.clone()),
+            owners: Owners::new(app.db.clone(), app.clock.clone()),
             live: Live::new(),
             ids: Ids::new(log.replica()),
-            room: Arc::new(Semaphore::new(forward::ROOM)),
+            room: Arc::new(Semaphore::new(body::ROOM)),
             readers: Readers::new(timing.read_on),
             echo: "echo".into(),
             stopping: AtomicBool::new(false),
@@ -155,6 +177,8 @@ impl Gateway {
         beside.spawn(async move { gateway.log.keep().await });
         let gateway = self.clone();
         beside.spawn(async move { gateway.app.quotas.keep(&gateway.app).await });
+        let gateway = self.clone();
+        beside.spawn(async move { gateway.owners.keep().await });
         server::serve(self.clone(), listener, stop).await;
         self.readers.end().await;
         beside.shutdown().await;

@@ -1,14 +1,22 @@
 //! The gateway's metrics. A model's handles are made when the table of models is read, so that no request looks them
 //! up.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, counter, histogram};
 
+use crate::protocol::{self, Protocol};
 use crate::tokens::Usage;
 
-/// The metrics of one model at one provider.
+/// The metrics of one model at one provider, by protocol. Those of a protocol are made at its first request.
 pub struct OfModel {
+    model: String,
+    provider: String,
+    of_protocols: [OnceLock<OfProtocol>; protocol::ALL.len()],
+}
+
+struct OfProtocol {
     succeeded: Counter,
     failed: Counter,
     prompt_tokens: Counter,
@@ -18,12 +26,25 @@ pub struct OfModel {
 
 impl OfModel {
     pub fn new(model: &str, provider: &str) -> OfModel {
-        let labels = [("model", model.to_owned()), ("provider", provider.to_owned())];
+        OfModel { model: model.to_owned(), provider: provider.to_owned(), of_protocols: Default::default() }
+    }
+
+    pub fn count(&self, protocol: &Protocol, succeeded: bool, usage: Usage, took: Duration) {
+        if let Some(counts) = self.of_protocols.get(protocol.place) {
+            counts.get_or_init(|| OfProtocol::new(&self.model, &self.provider, protocol)).count(succeeded, usage, took);
+        }
+    }
+}
+
+impl OfProtocol {
+    fn new(model: &str, provider: &str, protocol: &Protocol) -> OfProtocol {
+        let named = [("model", model), ("provider", provider), ("protocol", protocol.name)];
+        let labels = named.map(|(name, value)| (name, value.to_owned()));
         let with = |name: &'static str, value: &'static str| {
-            let [model, provider] = labels.clone();
-            [model, provider, (name, value.to_owned())]
+            let [model, provider, protocol] = labels.clone();
+            [model, provider, protocol, (name, value.to_owned())]
         };
-        OfModel {
+        OfProtocol {
             succeeded: counter!("tidepool_gateway_requests_total", &with("status", "success")),
             failed: counter!("tidepool_gateway_requests_total", &with("status", "error")),
             prompt_tokens: counter!("tidepool_gateway_tokens_total", &with("kind", "prompt")),
@@ -32,7 +53,7 @@ impl OfModel {
         }
     }
 
-    pub fn count(&self, succeeded: bool, usage: Usage, took: Duration) {
+    fn count(&self, succeeded: bool, usage: Usage, took: Duration) {
         if succeeded {
             self.succeeded.increment(1);
             self.prompt_tokens.increment(usage.prompt.unsigned_abs());
@@ -48,10 +69,13 @@ impl OfModel {
 pub fn describe() {
     metrics::describe_counter!(
         "tidepool_gateway_requests_total",
-        "Requests of the LLM gateway by model, provider and status"
+        "Requests of the LLM gateway by model, provider, protocol and status"
     );
-    metrics::describe_counter!("tidepool_gateway_tokens_total", "Tokens by model, provider and kind");
-    metrics::describe_histogram!("tidepool_gateway_request_seconds", "Time to the last byte by model and provider");
+    metrics::describe_counter!("tidepool_gateway_tokens_total", "Tokens by model, provider, protocol and kind");
+    metrics::describe_histogram!(
+        "tidepool_gateway_request_seconds",
+        "Time to the last byte by model, provider and protocol"
+    );
     metrics::describe_counter!(
         "tidepool_gateway_refused_total",
         "Requests refused before a provider was asked, by code"

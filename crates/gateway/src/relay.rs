@@ -20,8 +20,9 @@ use crate::sse::Reader;
 use crate::ticket::{Outcome, Ticket};
 
 /// A provider also bills text that waits in buffers because the client read slowly. Before the provider is cancelled,
-/// the buffers are read until nothing arrives for this long.
-const QUIET: Duration = Duration::from_millis(50);
+/// the buffers are read until nothing arrives for this long: more than a packet takes to a far provider and back, since a
+/// full buffer that is read has to be filled again.
+const QUIET: Duration = Duration::from_millis(300);
 
 /// `None` once the flow was moved out.
 pub struct Relay(Option<Box<Flow>>);
@@ -49,10 +50,11 @@ struct Flow {
 impl Relay {
     pub fn new(answer: Answer, hide_usage: bool, mut ticket: Ticket, patience: Duration) -> Relay {
         ticket.begins();
+        let protocol = ticket.protocol();
         let heard = Instant::now();
         Relay(Some(Box::new(Flow {
             answer,
-            reader: Reader::new(hide_usage),
+            reader: Reader::new(protocol, hide_usage),
             out: VecDeque::with_capacity(2),
             ticket,
             over: false,
@@ -144,7 +146,7 @@ impl Flow {
         self.heard = Instant::now();
         self.came += bytes.len();
         self.reader.take(bytes, &mut self.out);
-        self.ticket.seen = self.reader.seen;
+        self.ticket.seen.clone_from(&self.reader.seen);
         let timing = &self.ticket.gateway().timing;
         if self.came > timing.stream_bytes || self.began.elapsed() > timing.stream {
             return self.too_long();
@@ -155,6 +157,12 @@ impl Flow {
         }
     }
 
+    /// Ends the stream with an error that the client understands.
+    fn push_error(&mut self, refusal: &Refusal) {
+        let event = (self.ticket.protocol().error_event)(refusal, self.reader.events);
+        self.out.push_back(event.into());
+    }
+
     fn ended(&mut self) {
         self.over = true;
         self.reader.finish(&mut self.out);
@@ -163,7 +171,7 @@ impl Flow {
 
     /// Logs the request, before the contents of `out` are sent.
     fn finish(&mut self) {
-        let seen = self.reader.seen;
+        let seen = &self.reader.seen;
         let outcome = match seen.error && seen.usage.is_none() {
             true => Outcome::BrokenOff("the provider told an error in the middle of its answer"),
             false => Outcome::Answered(seen.usage),
@@ -172,15 +180,15 @@ impl Flow {
             // An answer that is not in the log must not look complete: the stream ends with an error instead.
             self.over = true;
             self.out.clear();
-            self.out.push_back(event(&Refusal::unavailable("the request log cannot be written")));
+            self.push_error(&Refusal::unavailable("the request log cannot be written"));
         }
     }
 
     fn broke_off(&mut self, why: &str) {
         self.over = true;
-        self.reader.finish(&mut self.out);
-        // The client sees it by this event and by the missing `[DONE]`.
-        self.out.push_back(event(&Refusal::bad_gateway("the provider broke off in the middle of its answer")));
+        self.reader.break_off(&mut self.out);
+        // The client sees it by this event and by the missing end.
+        self.push_error(&Refusal::bad_gateway("the provider broke off in the middle of its answer"));
         if let Err(error) = self.ticket.finish(&Outcome::BrokenOff(why)) {
             tracing::error!(%error, "a stream that broke off is not in the log");
         }
@@ -189,7 +197,8 @@ impl Flow {
     /// Ends an answer that exceeds the limits. The provider bills the part that was read, so that part counts.
     fn too_long(&mut self) {
         self.over = true;
-        self.out.push_back(event(&Refusal::bad_gateway("the answer is longer than any may be")));
+        self.reader.break_off(&mut self.out);
+        self.push_error(&Refusal::bad_gateway("the answer is longer than any may be"));
         self.cancel();
     }
 
@@ -217,11 +226,13 @@ impl Flow {
     /// Reads until the usage, or until a limit.
     async fn read_on(&mut self) {
         let most = self.came.saturating_add(self.ticket.gateway().timing.read_on.stream_bytes);
-        while !self.ticket.is_finished() && poll_fn(|cx| self.poll(cx)).await.is_some() {
+        while !self.ticket.is_finished() {
             if self.has_all_words() && self.reader.seen.usage.is_some() {
                 self.finish();
             } else if self.came > most {
                 self.broke_off("the client left, and the answer is too long to be read without it");
+            } else if poll_fn(|cx| self.poll(cx)).await.is_none() {
+                break;
             }
         }
     }
@@ -247,11 +258,4 @@ impl Flow {
             tracing::error!(%error, "a stream whose client left is not in the log");
         }
     }
-}
-
-fn event(refusal: &Refusal) -> Bytes {
-    let mut event = b"data: ".to_vec();
-    event.extend(refusal.body());
-    event.extend(b"\n\n");
-    event.into()
 }

@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::Response;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http_body::{Body, Frame, SizeHint};
 
-use crate::error::Refusal;
+use crate::error::{Refusal, Shape};
 use crate::relay::Relay;
 
 pub enum Reply {
@@ -27,10 +27,17 @@ impl Reply {
     }
 }
 
+/// Whose failure it is, in one word for programs. Anthropic's errors have no field for it.
+const FAILURE: HeaderName = HeaderName::from_static("x-tidepool-error");
+
 impl Refusal {
-    pub fn response(&self) -> Response<Reply> {
-        let mut response = Response::new(Reply::full(self.body()));
+    pub fn response(&self, shape: Shape, id: Option<&str>) -> Response<Reply> {
+        let mut response = Response::new(Reply::full(self.body(shape, id)));
         *response.status_mut() = self.status;
+        if let Some(headers) = &self.headers {
+            *response.headers_mut() = headers.as_ref().clone();
+        }
+        response.headers_mut().insert(FAILURE, HeaderValue::from_static(self.code));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(wait) = self.retry_after {
             // Round up: a client that retries a moment too early is refused again.

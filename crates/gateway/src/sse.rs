@@ -1,41 +1,27 @@
-//! Reads a stream of server-sent events while it is forwarded: where an event ends, which usage it reports, and which
-//! event is hidden from the client because only the gateway asked for it. The bytes themselves are never changed.
+//! Reads a stream of server-sent events while it is forwarded: where an event ends, what its protocol reads in it, and
+//! which event is hidden from the client because only the gateway asked for it. The bytes themselves are never changed.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use memchr::memmem;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 
-use crate::tokens::{self, ReportedUsage, Usage};
+use crate::protocol::Protocol;
+use crate::seen::Seen;
 
 /// A longer event is forwarded without being parsed.
 const MOST_EVENT: usize = 4 * 1024 * 1024;
 
-/// What the stream contained so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// The last usage that the provider reported.
-    pub usage: Option<Usage>,
-    /// Bytes that the model wrote, and how many of them are thinking.
-    pub written: usize,
-    pub thought: usize,
-    /// How many of the choices have their `finish_reason`.
-    pub finished: usize,
-    /// `[DONE]` came.
-    pub done: bool,
-    /// An event of the stream is an error.
-    pub error: bool,
-}
-
 /// The reader of one stream.
 #[derive(Debug)]
 pub struct Reader {
+    protocol: &'static Protocol,
     /// Whether to leave out the event that has nothing but usage.
     hide_usage: bool,
     pub seen: Seen,
-    /// The event that has not ended yet. When usage is hidden, no part of it was forwarded.
+    /// How many events came.
+    pub events: usize,
+    /// The event that has not ended yet. No part of it was forwarded: if the stream breaks off, the event that says so must
+    /// not be glued to it.
     begun: BytesMut,
     /// How many bytes of it were searched for its end.
     searched: usize,
@@ -43,61 +29,40 @@ pub struct Reader {
     overlong: bool,
 }
 
-#[derive(Deserialize)]
-struct Chunk {
-    usage: Option<ReportedUsage>,
-    choices: Option<Vec<Choice>>,
-    error: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    finish_reason: Option<IgnoredAny>,
-}
-
 impl Reader {
-    pub fn new(hide_usage: bool) -> Reader {
+    pub fn new(protocol: &'static Protocol, hide_usage: bool) -> Reader {
         let (begun, seen) = (BytesMut::new(), Seen::default());
-        Reader { hide_usage, seen, begun, searched: 0, overlong: false }
+        Reader { protocol, hide_usage, seen, events: 0, begun, searched: 0, overlong: false }
     }
 
     /// Takes bytes of the provider, and puts the bytes for the client into `out`.
     pub fn take(&mut self, came: Bytes, out: &mut VecDeque<Bytes>) {
-        if self.begun.is_empty() {
-            self.read(came, out);
-            return;
-        }
         // An event in several pieces is joined, so that it can be parsed.
-        let before = self.begun.len();
-        self.begun.extend_from_slice(&came);
-        if end_of_event(&self.begun, self.searched).is_none() && self.begun.len() <= MOST_EVENT {
-            self.searched = self.begun.len();
-            if !self.hide_usage {
-                out.push_back(came);
-            }
-            return;
-        }
-        let joined = self.begun.split().freeze();
-        self.searched = 0;
-        if self.hide_usage {
-            self.read(joined, out);
+        let bytes = if self.begun.is_empty() {
+            came
         } else {
-            // The first bytes of the event were forwarded already.
-            let mut read = VecDeque::new();
-            self.read(joined, &mut read);
-            let mut skip = before;
-            for piece in read {
-                let cut = skip.min(piece.len());
-                skip -= cut;
-                push(out, piece.slice(cut..));
+            self.begun.extend_from_slice(&came);
+            if end_of_event(&self.begun, self.searched).is_none() && self.begun.len() <= MOST_EVENT {
+                self.searched = self.begun.len();
+                return;
             }
-        }
+            self.searched = 0;
+            self.begun.split().freeze()
+        };
+        self.read(bytes, out);
     }
 
     /// Ends the stream: an event that was not completed is forwarded as it is.
     pub fn finish(&mut self, out: &mut VecDeque<Bytes>) {
-        if self.hide_usage && !self.begun.is_empty() {
-            out.push_back(self.begun.split().freeze());
+        push(out, self.begun.split().freeze());
+    }
+
+    /// Ends a stream that broke off, so that an event can follow: one that was not completed is left out. Of one that is
+    /// too long to be kept, a part was forwarded: it is ended, and the client cannot read it.
+    pub fn break_off(&mut self, out: &mut VecDeque<Bytes>) {
+        self.begun.clear();
+        if std::mem::take(&mut self.overlong) {
+            out.push_back(Bytes::from_static(b"\n\n"));
         }
     }
 
@@ -115,7 +80,7 @@ impl Reader {
         if bytes.len() - at > MOST_EVENT {
             self.overlong = true;
         }
-        if at == bytes.len() || !self.hide_usage || self.overlong {
+        if at == bytes.len() || self.overlong {
             push(out, bytes.slice(kept_from..));
         } else {
             push(out, bytes.slice(kept_from..at));
@@ -148,24 +113,8 @@ impl Reader {
                 &joined
             }
         };
-        if data.trim_ascii() == b"[DONE]" {
-            self.seen.done = true;
-            return false;
-        }
-        self.seen.written += tokens::written(data);
-        self.seen.thought += tokens::thought(data);
-        if ![&b"\"usage\""[..], b"\"error\"", b"\"finish_reason\""].iter().any(|key| tells(data, key)) {
-            return false;
-        }
-        let Ok(chunk) = serde_json::from_slice::<Chunk>(data) else { return false };
-        self.seen.error |= chunk.error.is_some();
-        let choices = chunk.choices.iter().flatten();
-        self.seen.finished += choices.filter(|choice| choice.finish_reason.is_some()).count();
-        let Some(reported) = chunk.usage else { return false };
-        if let Some(usage) = reported.usage() {
-            self.seen.usage = Some(usage);
-        }
-        self.hide_usage && chunk.choices.is_some_and(|choices| choices.is_empty())
+        self.events += 1;
+        (self.protocol.event)(data, &mut self.seen) && self.hide_usage
     }
 }
 
@@ -173,16 +122,6 @@ fn push(out: &mut VecDeque<Bytes>, bytes: Bytes) {
     if !bytes.is_empty() {
         out.push_back(bytes);
     }
-}
-
-/// Whether the JSON has this key with a value other than null. A key inside a string is not found: its quotes are
-/// escaped.
-fn tells(data: &[u8], key: &[u8]) -> bool {
-    memmem::find_iter(data, key).any(|at| {
-        let rest = data[at + key.len()..].trim_ascii_start();
-        let value = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
-        value.is_some_and(|value| !value.starts_with(b"null"))
-    })
 }
 
 /// The length of the first event, its blank line included. Lines end with `\n` or `\r\n`. Of the bytes that were
@@ -202,10 +141,15 @@ fn end_of_event(bytes: &[u8], searched: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokens::Usage;
     use proptest::prelude::*;
 
+    fn chat() -> &'static Protocol {
+        crate::protocol::at("/v1/chat/completions").unwrap()
+    }
+
     fn run(pieces: &[&[u8]], hide_usage: bool) -> (Vec<u8>, Seen) {
-        let mut reader = Reader::new(hide_usage);
+        let mut reader = Reader::new(chat(), hide_usage);
         let mut out = VecDeque::new();
         for piece in pieces {
             reader.take(Bytes::copy_from_slice(piece), &mut out);
@@ -235,7 +179,7 @@ mod tests {
         let stream: String = EVENTS.concat();
         let (whole, seen) = run(&[stream.as_bytes()], false);
         assert_eq!(whole, stream.as_bytes());
-        assert_eq!(seen.usage, Some(Usage { prompt: 9, completion: 4, estimated: false }));
+        assert_eq!(seen.usage, Some(Usage { prompt: 9, completion: 4, ..Usage::default() }));
         assert!(seen.done && !seen.error);
         assert_eq!(seen.finished, 1);
         assert_eq!(seen.written, 3 + 15);
@@ -257,7 +201,7 @@ mod tests {
         let (out, seen) = run(&[b"data: {\"choi", b"ces\":[]"], true);
         assert_eq!((out.as_slice(), seen.done), (b"data: {\"choices\":[]".as_slice(), false));
         let long = vec![b'x'; MOST_EVENT + 10];
-        let mut reader = Reader::new(true);
+        let mut reader = Reader::new(chat(), true);
         let mut out = VecDeque::new();
         reader.take(Bytes::from(long.clone()), &mut out);
         assert_eq!(out.iter().map(Bytes::len).sum::<usize>(), long.len(), "not kept for ever");
@@ -268,15 +212,36 @@ mod tests {
 
     #[test]
     fn an_event_goes_on_as_soon_as_it_has_ended() {
-        let mut reader = Reader::new(true);
+        let mut reader = Reader::new(chat(), false);
         let mut out = VecDeque::new();
         reader.take(Bytes::from_static(b"data: {\"choices\":[{}]}\n\ndata: {\"cho"), &mut out);
         assert_eq!(out.pop_front().unwrap(), "data: {\"choices\":[{}]}\n\n");
-        assert!(out.is_empty(), "the begun one may be the one to hide");
+        assert!(out.is_empty(), "the begun one may break off, or be the one to hide");
         reader.take(Bytes::from_static(b"ices\":[{}]}\n"), &mut out);
         assert!(out.is_empty());
         reader.take(Bytes::from_static(b"\n"), &mut out);
         assert_eq!(out.pop_front().unwrap(), "data: {\"choices\":[{}]}\n\n");
+    }
+
+    #[test]
+    fn of_a_stream_that_breaks_off_only_whole_events_were_forwarded() {
+        let stream = EVENTS[0].repeat(2);
+        for (hide, cut) in [false, true].into_iter().flat_map(|hide| (0..stream.len()).map(move |cut| (hide, cut))) {
+            let mut reader = Reader::new(chat(), hide);
+            let mut out = VecDeque::new();
+            for byte in &stream.as_bytes()[..cut] {
+                reader.take(Bytes::copy_from_slice(&[*byte]), &mut out);
+            }
+            reader.break_off(&mut out);
+            let whole = cut / EVENTS[0].len() * EVENTS[0].len();
+            let out: Vec<u8> = out.into_iter().flatten().collect();
+            assert_eq!(out, &stream.as_bytes()[..whole], "cut at {cut}");
+        }
+        let mut reader = Reader::new(chat(), false);
+        let mut out = VecDeque::new();
+        reader.take(Bytes::from(vec![b'x'; MOST_EVENT + 1]), &mut out);
+        reader.break_off(&mut out);
+        assert_eq!(out.back().unwrap(), "\n\n", "what was forwarded in part is ended");
     }
 
     #[test]

@@ -17,8 +17,9 @@ use crate::log::Record;
 use crate::log::record::shortened;
 use crate::models::Model;
 use crate::progress::Progress;
-use crate::request::{Asked, Output};
-use crate::sse::Seen;
+use crate::protocol::{Output, Protocol};
+use crate::request::Asked;
+use crate::seen::{Hidden, Seen};
 use crate::tokens::Usage;
 
 /// The model in the row of a request for an unknown model: clients can invent any number of names.
@@ -26,6 +27,9 @@ const NO_MODEL: &str = "unknown";
 
 const LEFT_BEFORE: &str = "the client left before an answer began";
 const LEFT_IN_THE_MIDDLE: &str = "the client left before the end of the answer";
+
+/// Tokens of thinking that is hidden and was not asked for: providers think with a medium effort then.
+const UNASKED_THINKING: i64 = 8_192;
 
 /// Tokens that a provider still writes until it notices that it was cancelled.
 const ON_ITS_WAY: i64 = 32;
@@ -55,11 +59,14 @@ pub struct Ticket {
     gateway: Arc<Gateway>,
     pub id: Arc<str>,
     caller: Arc<Caller>,
+    protocol: &'static Protocol,
     began: Instant,
     stream: bool,
     /// The estimate of the request: tokens of the input, and the output.
     input: i64,
     output: Output,
+    /// Whether the provider keeps the answer.
+    is_stored: bool,
     by: Option<By>,
     progress: Arc<Progress>,
     reserved: Reserved,
@@ -74,15 +81,17 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    pub fn new(gateway: Arc<Gateway>, caller: Arc<Caller>) -> Ticket {
+    pub fn new(gateway: Arc<Gateway>, caller: Arc<Caller>, protocol: &'static Protocol) -> Ticket {
         Ticket {
             id: gateway.ids.next(),
             gateway,
             caller,
+            protocol,
             began: Instant::now(),
             stream: false,
             input: 0,
             output: Output::default(),
+            is_stored: false,
             by: None,
             progress: Arc::default(),
             reserved: Reserved::default(),
@@ -96,6 +105,10 @@ impl Ticket {
 
     pub fn gateway(&self) -> &Arc<Gateway> {
         &self.gateway
+    }
+
+    pub fn protocol(&self) -> &'static Protocol {
+        self.protocol
     }
 
     /// The name of the sub key.
@@ -118,11 +131,22 @@ impl Ticket {
 
     /// Notes the request, the model that is asked first, and the estimated tokens of the input.
     pub fn asks(&mut self, by: By, asked: &Asked, input: i64) {
-        (self.stream, self.input, self.output) = (asked.stream, input, asked.output);
+        (self.stream, self.input, self.output) = (asked.fields.stream, input, asked.fields.output);
+        self.is_stored = asked.fields.is_stored;
         let (id, name) = (self.id.clone(), self.caller.name.clone());
         let at = self.gateway.app.clock.now();
-        self.live = Some(self.gateway.live.begin(id, name, by.model.id.clone(), asked.stream, at));
+        self.live = Some(self.gateway.live.begin(id, name, by.model.id.clone(), asked.fields.stream, at));
         self.by = Some(by);
+    }
+
+    /// Notes the tokens of the answer that the request continues: they are input again.
+    pub fn continues(&mut self, tokens: i64) {
+        self.input = self.input.saturating_add(tokens);
+    }
+
+    /// The estimated tokens of the input.
+    pub fn input(&self) -> i64 {
+        self.input
     }
 
     pub fn holds(&mut self, reserved: Reserved) {
@@ -131,7 +155,7 @@ impl Ticket {
 
     /// Notes which provider is asked now. From here on the request may be billed.
     pub fn turns_to(&mut self, by: By) {
-        self.progress.set_asked(true);
+        self.progress.set_asked(self.protocol.is_billed);
         if let Some(live) = &self.live {
             live.set_by(&by.model.id, &by.provider);
         }
@@ -165,14 +189,21 @@ impl Ticket {
     /// Estimates the usage that a provider did not report completely, from its own numbers so far, the estimate of the
     /// input, and the text that the model wrote. Thinking that was requested but not shown counts as fully used.
     fn estimate(&self, more: i64) -> Usage {
-        let reported = self.seen.usage.unwrap_or_default();
-        let hidden = if self.seen.thought == 0 { self.output.thinking } else { 0 };
+        let reported = self.seen.usage.or(self.seen.usage_so_far).unwrap_or_default();
+        let hidden = match self.seen.hidden {
+            Hidden::Unknown if self.seen.thought == 0 => self.output.thinking,
+            Hidden::Unknown | Hidden::None => 0,
+            Hidden::Begun => {
+                let asked = if self.output.thinking > 0 { self.output.thinking } else { UNASKED_THINKING };
+                asked.max(input::text_tokens(self.seen.thought))
+            }
+        };
         let written = input::text_tokens(self.seen.written);
         let most = if self.output.is_named { self.output.tokens.max(written) } else { i64::MAX };
         let completion = (written + hidden + more).min(most).max(reported.completion);
         // Some providers report zeros at the beginning of a stream.
         let prompt = if reported.prompt > 0 { reported.prompt } else { self.input };
-        Usage { prompt, completion, estimated: true }
+        Usage { prompt, completion, estimated: true, ..reported }
     }
 
     /// The usage of an answer whose end is unknown: at least the reserved amount.
@@ -206,7 +237,7 @@ impl Ticket {
             Outcome::Left if self.progress.is_asked() => (true, self.at_least_reserved(), gone),
             Outcome::Left => (false, Usage::default(), gone),
         };
-        if left {
+        if left && self.protocol.is_billed {
             let counted = match (succeeded, usage.estimated) {
                 (false, _) => "nothing",
                 (true, false) => "told",
@@ -221,8 +252,12 @@ impl Ticket {
         let used = if succeeded { Used { tokens: usage.total(), units: quota } } else { Used::default() };
         let took = self.began.elapsed();
         if let Some(by) = &self.by {
-            by.model.counts.count(succeeded, usage, took);
+            by.model.counts.count(self.protocol, succeeded, usage, took);
         }
+        if !self.protocol.is_billed {
+            return Ok(());
+        }
+        let answer = self.seen.answer_id.take().filter(|_| succeeded && self.is_stored);
         let record = Record {
             id: (&*self.id).into(),
             token: (&*self.caller.name).into(),
@@ -237,9 +272,14 @@ impl Ticket {
             at_ms: self.gateway.app.clock.now().as_millisecond(),
             estimated: usage.estimated,
             error: shortened(error).into(),
+            answer: answer.as_deref().map(|id| (id.into(), (&*self.caller.fingerprint).into())),
             holds: self.reserved.holds(used).into_iter().map(|(subject, used)| (subject.into(), used)).collect(),
         };
         let written = self.gateway.log.append(&record);
+        drop(record);
+        if let Some(answer) = answer.filter(|_| written.is_ok()) {
+            self.gateway.owners.note(answer, &self.caller.fingerprint, usage.total());
+        }
         // Settle also when the write failed: the tokens were used, and this process can still count them.
         self.overdrawn = self.reserved.settle(used);
         written

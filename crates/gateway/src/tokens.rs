@@ -3,14 +3,23 @@
 
 use serde::Deserialize;
 
+use crate::field::Field;
+
 /// Larger counts are wrong, and would falsify every sum.
 const MOST: u64 = 1_000_000_000;
 
-/// Prompt and completion tokens of one request.
+/// The tokens of one request. They mean the same in every protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
+    /// All input, what was read from a cache and written into it included.
     pub prompt: i64,
+    /// All that the model wrote, thinking included.
     pub completion: i64,
+    /// Parts of the prompt.
+    pub cache_read: i64,
+    pub cache_write: i64,
+    /// A part of the completion.
+    pub reasoning: i64,
     /// The numbers are the gateway's estimate, not the provider's report.
     pub estimated: bool,
 }
@@ -19,55 +28,59 @@ impl Usage {
     pub fn total(&self) -> i64 {
         self.prompt + self.completion
     }
+
+    /// Takes the parts out of the details that OpenAI's formats give.
+    pub fn with_details(self, input: Field<'_>, output: Field<'_>) -> Usage {
+        let input = input.read::<Details>().unwrap_or_default();
+        let output = output.read::<Details>().unwrap_or_default();
+        let part = |count: Option<u64>, of: i64| count.and_then(plausible).unwrap_or(0).min(of);
+        Usage {
+            cache_read: part(input.cached_tokens, self.prompt),
+            cache_write: part(input.cache_write_tokens, self.prompt),
+            reasoning: part(output.reasoning_tokens, self.completion),
+            ..self
+        }
+    }
 }
 
-/// `usage` as the providers' OpenAI-compatible endpoints give it.
-#[derive(Debug, Deserialize)]
-pub struct ReportedUsage {
+/// A count, unless it is too large to be one.
+pub fn plausible(count: u64) -> Option<i64> {
+    i64::try_from(count).ok().filter(|_| count <= MOST)
+}
+
+#[derive(Default, Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+    reasoning_tokens: Option<u64>,
+}
+
+/// `usage` of chat completions and embeddings.
+#[derive(Deserialize)]
+pub struct OpenAiUsage<'a> {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
+    #[serde(borrow, default)]
+    prompt_tokens_details: Field<'a>,
+    #[serde(borrow, default)]
+    completion_tokens_details: Field<'a>,
 }
 
-impl ReportedUsage {
+impl OpenAiUsage<'_> {
     /// The usage, if it is plausible. Some providers count thinking in the total only; it is billed, so the completion
     /// includes it.
     pub fn usage(&self) -> Option<Usage> {
         let prompt = self.prompt_tokens?;
         let rest = self.total_tokens.unwrap_or(0).saturating_sub(prompt);
         let completion = self.completion_tokens.unwrap_or(0).max(rest);
-        if prompt > MOST || completion > MOST {
-            return None;
-        }
-        Some(Usage { prompt: prompt as i64, completion: completion as i64, estimated: false })
+        let usage = Usage { prompt: plausible(prompt)?, completion: plausible(completion)?, ..Usage::default() };
+        Some(usage.with_details(self.prompt_tokens_details, self.completion_tokens_details))
     }
 }
 
-/// An answer that is not streamed.
-#[derive(Deserialize)]
-struct Answer {
-    usage: Option<ReportedUsage>,
-}
-
-/// The usage in the body of an answer that is not streamed.
-pub fn of_answer(body: &[u8]) -> Option<Usage> {
-    serde_json::from_slice::<Answer>(body).ok()?.usage?.usage()
-}
-
-/// Bytes that the model wrote, in the JSON of an answer or of a chunk. Estimates are made from them.
-pub fn written(json: &[u8]) -> usize {
-    const TEXTS: [&[u8]; 5] = [b"content\"", b"arguments\"", b"refusal\"", b"transcript\"", b"\"reasoning\""];
-    TEXTS.iter().map(|key| texts_at(json, key)).sum()
-}
-
-/// Bytes of the model's visible thinking.
-pub fn thought(json: &[u8]) -> usize {
-    const TEXTS: [&[u8]; 2] = [b"\"reasoning_content\"", b"\"reasoning\""];
-    TEXTS.iter().map(|key| texts_at(json, key)).sum()
-}
-
 /// Bytes of all strings that are values of this key.
-fn texts_at(json: &[u8], key: &[u8]) -> usize {
+pub fn texts_at(json: &[u8], key: &[u8]) -> usize {
     memchr::memmem::find_iter(json, key).map(|at| text_at(&json[at + key.len()..])).sum()
 }
 
@@ -89,48 +102,4 @@ fn text_at(after_key: &[u8]) -> usize {
         }
     }
     text.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn usage_is_what_the_provider_says() {
-        let of = |usage: &str| of_answer(format!(r#"{{"id":"x","usage":{usage},"y":[1]}}"#).as_bytes());
-        let reported = |prompt, completion| Some(Usage { prompt, completion, estimated: false });
-        assert_eq!(
-            of(r#"{"prompt_tokens":12,"completion_tokens":30,"total_tokens":42,"details":{"a":1}}"#),
-            reported(12, 30)
-        );
-        assert_eq!(
-            of(r#"{"prompt_tokens":12,"completion_tokens":30,"total_tokens":99}"#),
-            reported(12, 87),
-            "thinking is paid for"
-        );
-        assert_eq!(of(r#"{"prompt_tokens":12}"#), reported(12, 0), "a call that only read");
-        assert_eq!(of("null"), None);
-        assert_eq!(of("{}"), None);
-        assert_eq!(of(r#"{"prompt_tokens":-1,"completion_tokens":30}"#), None);
-        assert_eq!(
-            of(r#"{"prompt_tokens":9000000000000000000,"completion_tokens":9000000000000000000}"#),
-            None,
-            "no sum survives that"
-        );
-        assert_eq!(of_answer(b"{\"usage\":{\"prompt_tokens\":1"), None);
-        assert_eq!(of_answer(b""), None);
-    }
-
-    #[test]
-    fn what_was_written_is_counted_in_bytes() {
-        assert_eq!(written(br#"{"choices":[{"delta":{"content":"Hello"}}]}"#), 5);
-        assert_eq!(written(br#"{"content": "a\"b\\"}"#), 6);
-        assert_eq!(written(br#"{"content":null,"reasoning_content":"abc","arguments":"{\"a\":1}"}"#), 3 + 9);
-        assert_eq!(written(br#"{"content":"cut"#), 3);
-        assert_eq!(written(br#"{"content":"cut\"#), 4);
-        assert_eq!(written(b"content\""), 0);
-        assert_eq!(thought(br#"{"content":"ab","reasoning_content":"abc"}"#), 3);
-        assert_eq!(thought(br#"{"content":"ab","reasoning":null}"#), 0);
-        assert_eq!(written(br#"{"content":"","reasoning":"abcd"}"#), 4);
-    }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use base::{Clock, Error, Result, Zone};
 use jiff::Timestamp;
-use store::{Db, Tx, log_segment, quota_grant, request_log};
+use store::{Db, Tx, answer_owner, log_segment, quota_grant, request_log};
 
 use super::record::{self, Line};
 use super::segment::{self, Part};
@@ -165,6 +165,9 @@ impl Loader {
             return Ok(Written::Before(known));
         }
         request_log::add(&mut tx, &self.zone, &requests).await?;
+        for answer in lines.iter().filter_map(|line| line.answer.as_ref()) {
+            answer_owner::insert(&mut tx, answer).await?;
+        }
         // With this lock, a decision about a quota sees the rows and the grant either both before or both after this
         // transaction. It is taken late, so that the decision waits for the commit only, not for the inserts.
         for subject in used.keys() {

@@ -7,7 +7,10 @@ use std::io::Write as _;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use store::answer_owner::AnswerOwner;
 use store::request_log::{NewRequest, RequestType};
+
+use crate::owner;
 
 /// Bytes before the JSON: the checksum and the space.
 const HEAD: usize = 9;
@@ -40,6 +43,9 @@ pub struct Record<'a> {
     pub estimated: bool,
     #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
     pub error: Cow<'a, str>,
+    /// The provider's id of an answer that can be continued, and the fingerprint of the key that may.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<(Cow<'a, str>, Cow<'a, str>)>,
     /// The quotas that the request has reservations in, each with the amount used. The loader subtracts it from the
     /// grant.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
@@ -78,6 +84,12 @@ impl Record<'_> {
             return Err(Damaged::Checksum);
         }
         serde_json::from_slice(json).map_err(|e| Damaged::Content(e.to_string()))
+    }
+
+    pub fn answer_owner(&self) -> Option<AnswerOwner> {
+        let (answer, owner) = self.answer.as_ref()?;
+        let at = Timestamp::from_millisecond(self.at_ms).unwrap_or_default();
+        Some(owner::row(answer, owner, self.prompt_tokens + self.completion_tokens, at))
     }
 
     pub fn request(&self) -> NewRequest {
@@ -121,6 +133,7 @@ pub struct Piece {
 pub struct Line {
     pub request: NewRequest,
     pub holds: Vec<(String, i64)>,
+    pub answer: Option<AnswerOwner>,
     /// Where the line begins in the piece, and where it ends, its newline included.
     pub start: usize,
     pub end: usize,
@@ -144,6 +157,7 @@ pub fn read(piece: &[u8], most: usize) -> Piece {
             }
             Ok(record) => out.requests.push(Line {
                 request: record.request(),
+                answer: record.answer_owner(),
                 holds: record.holds.iter().map(|(subject, used)| (subject.to_string(), *used)).collect(),
                 start,
                 end: out.read,
@@ -173,6 +187,7 @@ mod tests {
             at_ms: 1_790_000_000_000 + n,
             estimated: n % 3 == 0,
             error: if n % 5 == 0 { "a \"text\"\nwith lines".into() } else { "".into() },
+            answer: Some((format!("resp_{n}").into(), "of-a-key".into())),
             holds: vec![("user:u:1".into(), n + 7)],
         }
     }

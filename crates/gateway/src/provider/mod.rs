@@ -1,8 +1,8 @@
-//! The model providers, each reached at its OpenAI-compatible endpoint, and `echo`, which is built in.
+//! The model providers, each reached in the protocols that it speaks, and `echo`, which is built in.
 
 mod client;
-pub mod echo;
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::str::FromStr as _;
 use std::task::{Context, Poll};
@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use base::{Error, Result, Secret};
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use store::model::ProviderKind;
 
+use crate::echo::{self, Echo};
+use crate::protocol::{self, KeyHeader, Protocol};
 use client::Client;
-use echo::Echo;
 
-/// Request headers of the client that are forwarded to a provider.
-const PASSED_ON: [HeaderName; 3] =
-    [ACCEPT, HeaderName::from_static("openai-beta"), HeaderName::from_static("anthropic-beta")];
+/// The header in which Anthropic's own API takes the key.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Where a provider is, and the key there.
 #[derive(Clone, Debug)]
@@ -51,19 +51,19 @@ pub fn public_url(kind: ProviderKind) -> &'static str {
     }
 }
 
-/// The path of the endpoint below a provider's address.
-fn path(kind: ProviderKind) -> &'static str {
-    match kind {
-        ProviderKind::Google => "/v1beta/openai/chat/completions",
-        _ => "/v1/chat/completions",
-    }
+/// The names of the protocols that a provider speaks.
+pub fn protocols(kind: ProviderKind) -> Vec<&'static str> {
+    let spoken = protocol::ALL.iter().filter(|protocol| protocol.is_billed && protocol.is_spoken_by(kind));
+    spoken.map(|protocol| protocol.name).collect()
 }
 
-/// A provider's endpoint, with the header for its key.
+/// A provider's endpoints, with the headers for its key.
 #[derive(Debug)]
 struct Endpoint {
-    uri: Uri,
-    authorization: HeaderValue,
+    /// By the place of the protocol: its address, and the one with the protocol's query.
+    uris: [Option<(Uri, Uri)>; protocol::ALL.len()],
+    bearer: HeaderValue,
+    api_key: HeaderValue,
 }
 
 impl Endpoint {
@@ -71,11 +71,24 @@ impl Endpoint {
         let fail = |problem: &dyn std::fmt::Display| {
             Error::field(&format!("provider_{}", kind.as_str()), format!("cannot be used: {problem}"))
         };
-        let uri = format!("{}{}", access.url.trim_end_matches('/'), path(kind));
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", access.key.expose()))
-            .map_err(|_| fail(&"the key has characters that no header takes"))?;
-        authorization.set_sensitive(true);
-        Ok(Endpoint { uri: Uri::from_str(&uri).map_err(|e| fail(&e))?, authorization })
+        let mut uris = [const { None }; protocol::ALL.len()];
+        for protocol in protocol::ALL {
+            let Some(path) = protocol.path_at(kind) else { continue };
+            let uri = format!("{}{path}", access.url.trim_end_matches('/'));
+            let with_query = format!("{uri}?{}", protocol.query.unwrap_or_default());
+            let parsed = |uri: &str| Uri::from_str(uri).map_err(|e| fail(&e));
+            uris[protocol.place] = Some((parsed(&uri)?, parsed(&with_query)?));
+        }
+        let header = |value: &str| {
+            let mut value = HeaderValue::from_str(value)?;
+            value.set_sensitive(true);
+            Ok::<_, http::header::InvalidHeaderValue>(value)
+        };
+        let of_key = |prefix: &str| {
+            let value = header(&format!("{prefix}{}", access.key.expose()));
+            value.map_err(|_| fail(&"the key has characters that no header takes"))
+        };
+        Ok(Endpoint { uris, bearer: of_key("Bearer ")?, api_key: of_key("")? })
     }
 }
 
@@ -99,6 +112,13 @@ impl Route<'_> {
     pub fn is_echo(&self) -> bool {
         self.endpoint.is_none()
     }
+}
+
+/// What of the client's request, beside its body, decides how a provider is asked.
+pub struct ClientRequest<'a> {
+    pub protocol: &'static Protocol,
+    pub headers: &'a HeaderMap,
+    pub query: Option<&'a str>,
 }
 
 /// Why a provider gave no answer at all.
@@ -138,19 +158,39 @@ impl Providers {
     }
 
     /// Sends a request, and returns as soon as the answer begins.
-    pub async fn ask(&self, route: Route<'_>, body: Bytes, from: &HeaderMap) -> Result<Response<Answer>, Silent> {
-        let Some(endpoint) = route.endpoint else { return Ok(echo::answer(&body).map(Answer::Echo)) };
+    pub async fn ask(
+        &self,
+        route: Route<'_>,
+        body: Bytes,
+        from: &ClientRequest<'_>,
+    ) -> Result<Response<Answer>, Silent> {
+        let protocol = from.protocol;
+        let Some(endpoint) = route.endpoint else { return Ok(echo::answer(protocol.echo, &body).map(Answer::Echo)) };
+        let Some((uri, with_query)) = &endpoint.uris[protocol.place] else {
+            return Err(Silent::Connect(format!("{} is not spoken there", protocol.name)));
+        };
+        let uri = if protocol.query.is_some() && from.query == protocol.query { with_query } else { uri };
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = endpoint.uri.clone();
+        *request.uri_mut() = uri.clone();
         let headers = request.headers_mut();
         headers.reserve(8);
-        headers.insert(AUTHORIZATION, endpoint.authorization.clone());
+        match protocol.key_header {
+            KeyHeader::Bearer => headers.insert(AUTHORIZATION, endpoint.bearer.clone()),
+            KeyHeader::ApiKey => headers.insert(API_KEY, endpoint.api_key.clone()),
+        };
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("tidepool/", env!("CARGO_PKG_VERSION"))));
-        for name in &PASSED_ON {
-            if let Some(value) = from.get(name) {
-                headers.insert(name, value.clone());
+        for (name, usual) in protocol.headers {
+            let name = HeaderName::from_static(name);
+            // A header may come more than once, such as one for each beta.
+            for value in from.headers.get_all(&name) {
+                headers.append(&name, value.clone());
+            }
+            if let Some(usual) = usual
+                && !headers.contains_key(&name)
+            {
+                headers.insert(name, HeaderValue::from_static(usual));
             }
         }
         match self.client.request(request).await {
@@ -176,6 +216,8 @@ fn causes(error: &dyn std::error::Error) -> String {
 pub enum Answer {
     Http(hyper::body::Incoming),
     Echo(Echo),
+    /// Its beginning was read already.
+    Begun(VecDeque<Bytes>, Box<Answer>),
 }
 
 impl Body for Answer {
@@ -186,6 +228,10 @@ impl Body for Answer {
         match self.get_mut() {
             Answer::Http(body) => Pin::new(body).poll_frame(cx),
             Answer::Echo(echo) => echo.poll(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+            Answer::Begun(pieces, rest) => match pieces.pop_front() {
+                Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+                None => Pin::new(rest.as_mut()).poll_frame(cx),
+            },
         }
     }
 
@@ -193,13 +239,14 @@ impl Body for Answer {
         match self {
             Answer::Http(body) => body.is_end_stream(),
             Answer::Echo(echo) => echo.is_over(),
+            Answer::Begun(pieces, rest) => pieces.is_empty() && rest.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Answer::Http(body) => body.size_hint(),
-            Answer::Echo(_) => SizeHint::default(),
+            Answer::Echo(_) | Answer::Begun(..) => SizeHint::default(),
         }
     }
 }

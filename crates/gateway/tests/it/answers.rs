@@ -114,7 +114,7 @@ async fn models_are_those_that_somebody_answers_for() {
 async fn paths_methods_and_bodies_are_refused_by_name() {
     let (openai, site, client) = with_openai(answer("ok", 1, 1)).await;
     assert_eq!(client.get("/healthz").await.json()["status"], "ok");
-    client.get("/v1/embeddings").await.refused(404, "unknown_url");
+    client.get("/v1/completions").await.refused(404, "unknown_url");
     let reply = client.get("/v1/chat/completions").await;
     assert_eq!(reply.header("allow").as_deref(), Some("post"));
     reply.refused(405, "method_not_allowed");
@@ -167,7 +167,7 @@ async fn a_provider_that_refuses_our_key_is_no_fault_of_the_clients() {
     let body = r#"{"error":{"message":"Incorrect API key provided: a-key-******ider","code":"invalid_api_key"}}"#;
     let (_openai, site, client) = with_openai(Act::Json(401, vec![], body.into())).await;
     let reply = client.chat(&ask("gpt-4o", "x")).await;
-    let refusal = reply.refused(502, "provider_error");
+    let refusal = reply.refused(502, "provider_key_refused");
     assert!(refusal.contains("refused the gateway's key (401)") && !refusal.contains("a-key"), "{refusal}");
     assert!(!site.rows().await[0].error_message.contains("a-key"));
     site.end().await;

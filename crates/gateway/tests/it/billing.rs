@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::request_log::{Request, RequestType};
 use tokio::sync::Semaphore;
 
-use crate::kit::{Act, Biller, Client, Database, Manner, Options, Provider, Site, answer, ask};
+use crate::kit::{Act, Biller, Client, Database, Manner, Options, Provider, Site, Wire, answer, ask};
 use crate::on_both;
 
 fn streamed(text: &str) -> Value {
@@ -16,12 +16,12 @@ fn streamed(text: &str) -> Value {
     question
 }
 
-async fn with(database: Database, manner: Manner, change: fn(&mut Options)) -> (Biller, Site, Client) {
+async fn with(wire: Wire, database: Database, manner: Manner, change: fn(&mut Options)) -> (Biller, Site, Client) {
     let biller = Biller::start(manner).await;
-    let mut options = Options { openai: Some(biller.url()), ..Options::default() };
+    let mut options = Options { anthropic: Some(biller.url()), openai: Some(biller.url()), ..Options::default() };
     change(&mut options);
     let site = Site::start(database, options).await;
-    let client = site.free().await;
+    let client = site.free().await.speaking(wire);
     (biller, site, client)
 }
 
@@ -34,122 +34,203 @@ fn counted(rows: &[Request]) -> i64 {
     rows.iter().map(|row| row.prompt_tokens + row.completion_tokens).sum()
 }
 
-on_both! {
-    async fn requests_left_before_their_answer_are_counted(database: Database) {
-        let gate = Arc::new(Semaphore::new(0));
-        let manner = Manner { gate: Some(gate.clone()), ..Manner::default() };
-        let (biller, site, client) = with(database, manner, |_| ()).await;
-        for left in 1..=20 {
-            let question = ask("gpt-4o", &"a ".repeat(100_000));
-            let stream = client.post_only(&question).await;
-            biller.accepted(left).await;
-            drop(stream);
-        }
-        site.reads_on(20).await;
-        gate.add_permits(20);
-        let rows = site.rows_until(20).await;
-        let (counted, billed) = (counted(&rows), biller.billed());
-        assert!(billed > 2_000_000, "{billed}");
-        assert_eq!(counted, billed, "read to its end, an answer tells what it costs");
-        assert!(rows.iter().all(|row| !row.estimated && row.error_message.contains("client left")), "{rows:?}");
-        site
-    }
+/// Runs each case in each protocol, on both databases.
+macro_rules! on_every_wire {
+    ($($name:ident)*) => {
+        on_every_wire!(@ chat Wire::Chat, $($name)*);
+        on_every_wire!(@ messages Wire::Messages, $($name)*);
+        on_every_wire!(@ responses Wire::Responses, $($name)*);
+    };
+    (@ $module:ident $wire:expr, $($name:ident)*) => {
+        mod $module {
+            use super::*;
 
-    async fn streams_left_at_their_finish_reason_are_counted(database: Database) {
-        let gate = Arc::new(Semaphore::new(0));
-        let manner = Manner { thinking: 50_000, end_gate: Some(gate.clone()), ..Manner::default() };
-        let (biller, site, client) = with(database, manner, |_| ()).await;
-        for _ in 0..10 {
-            let mut stream = client.open(&streamed("hello")).await;
-            stream.until("finish_reason").await;
+            on_both! {$(
+                async fn $name(database: Database) {
+                    crate::billing::$name($wire, database).await
+                }
+            )*}
         }
+    };
+}
+
+on_every_wire! {
+    requests_left_before_their_answer_are_counted
+    streams_left_at_their_finish_reason_are_counted
+    streams_left_in_the_middle_are_cancelled_and_counted
+    a_provider_that_never_tells_is_counted_by_what_is_reserved
+    whoever_stays_pays_for_all_that_a_provider_bills_without_telling
+    a_provider_that_hangs_is_given_up_and_counted_by_what_is_reserved
+    hidden_thinking_is_counted_in_the_middle_of_a_stream
+    streams_left_at_any_byte_are_counted
+}
+
+async fn requests_left_before_their_answer_are_counted(wire: Wire, database: Database) -> Site {
+    let gate = Arc::new(Semaphore::new(0));
+    let manner = Manner { gate: Some(gate.clone()), ..Manner::default() };
+    let (biller, site, client) = with(wire, database, manner, |_| ()).await;
+    for left in 1..=20 {
+        let question = wire.ask(wire.model(), &"a ".repeat(100_000));
+        let stream = client.post_only(&question).await;
+        biller.accepted(left).await;
+        drop(stream);
+    }
+    site.reads_on(20).await;
+    gate.add_permits(20);
+    let rows = site.rows_until(20).await;
+    let (counted, billed) = (counted(&rows), biller.billed());
+    assert!(billed > 2_000_000, "{billed}");
+    assert_eq!(counted, billed, "read to its end, an answer tells what it costs");
+    assert!(rows.iter().all(|row| !row.estimated && row.error_message.contains("client left")), "{rows:?}");
+    site
+}
+
+async fn streams_left_at_their_finish_reason_are_counted(wire: Wire, database: Database) -> Site {
+    let gate = Arc::new(Semaphore::new(0));
+    let manner = Manner { thinking: 50_000, end_gate: Some(gate.clone()), ..Manner::default() };
+    let (biller, site, client) = with(wire, database, manner, |_| ()).await;
+    for _ in 0..10 {
+        let mut stream = client.open(&wire.streamed(wire.model(), "hello")).await;
+        stream.until(wire.finish_word()).await;
+    }
+    // The others tell their usage with the reason to end: there is nothing to read on for.
+    if wire == Wire::Chat {
         site.reads_on(10).await;
-        gate.add_permits(10);
-        let rows = site.rows_until(10).await;
-        assert!(biller.billed() > 500_000);
-        assert_eq!(counted(&rows), biller.billed(), "the usage comes behind the finish reason");
-        assert!(rows.iter().all(|row| !row.estimated && row.is_stream), "{rows:?}");
-        site
     }
+    gate.add_permits(10);
+    let rows = site.rows_until(10).await;
+    assert!(biller.billed() > 500_000);
+    assert_eq!(counted(&rows), biller.billed(), "the usage comes behind the finish reason");
+    assert!(rows.iter().all(|row| !row.estimated && row.is_stream), "{rows:?}");
+    site
+}
 
-    async fn streams_left_in_the_middle_are_cancelled_and_counted(database: Database) {
-        let manner = Manner { words: None, pause: Duration::from_millis(5), ..Manner::default() };
-        let (biller, site, client) = with(database, manner, |_| ()).await;
-        for _ in 0..5 {
-            let mut stream = client.open(&streamed(&"a ".repeat(5_000))).await;
-            stream.until("word ").await;
-        }
-        biller.left(5).await;
-        let rows = site.rows_until(5).await;
-        let (counted, billed) = (counted(&rows), biller.billed());
-        assert!(counted >= billed, "{counted} of {billed}");
-        assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
-        site
+async fn streams_left_in_the_middle_are_cancelled_and_counted(wire: Wire, database: Database) -> Site {
+    let manner = Manner { words: None, pause: Duration::from_millis(5), ..Manner::default() };
+    let (biller, site, client) = with(wire, database, manner, |_| ()).await;
+    for _ in 0..5 {
+        let mut stream = client.open(&wire.streamed(wire.model(), &"a ".repeat(5_000))).await;
+        stream.until("word ").await;
     }
+    biller.left(5).await;
+    let rows = site.rows_until(5).await;
+    let (counted, billed) = (counted(&rows), biller.billed());
+    assert!(counted >= billed, "{counted} of {billed}");
+    assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
+    site
+}
 
-    async fn a_provider_that_never_tells_is_counted_by_what_is_reserved(database: Database) {
-        let (gate, end_gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-        let manner = Manner {
-            thinking: 3_000,
-            tells: false,
-            gate: Some(gate.clone()),
-            end_gate: Some(end_gate.clone()),
-            ..Manner::default()
-        };
-        let (biller, site, client) = with(database, manner, |_| ()).await;
-        let text = "a ".repeat(5_000);
-        // Before the answer, before the first byte of a stream, and at its finish reason.
-        let whole = client.post_only(&ask("gpt-4o", &text)).await;
-        biller.accepted(1).await;
-        drop(whole);
-        let stream = client.post_only(&streamed(&text)).await;
-        biller.accepted(2).await;
-        drop(stream);
+async fn a_provider_that_never_tells_is_counted_by_what_is_reserved(wire: Wire, database: Database) -> Site {
+    let (gate, end_gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let manner = Manner {
+        thinking: 3_000,
+        tells: false,
+        gate: Some(gate.clone()),
+        end_gate: Some(end_gate.clone()),
+        ..Manner::default()
+    };
+    let (biller, site, client) = with(wire, database, manner, |_| ()).await;
+    let text = "a ".repeat(5_000);
+    // Before the answer, before the first byte of a stream, and at its finish reason.
+    let whole = client.post_only(&wire.ask(wire.model(), &text)).await;
+    biller.accepted(1).await;
+    drop(whole);
+    let stream = client.post_only(&wire.streamed(wire.model(), &text)).await;
+    biller.accepted(2).await;
+    drop(stream);
+    site.reads_on(2).await;
+    gate.add_permits(3);
+    let mut stream = client.open(&wire.streamed(wire.model(), &text)).await;
+    stream.until(wire.finish_word()).await;
+    drop(stream);
+    // The first one has its row by then. The third client has left only when the gateway has noticed it.
+    site.rows_until(1).await;
+    // The last event of the Responses API is the one with the reason to end: there is nothing to read on for.
+    if wire != Wire::Responses {
         site.reads_on(2).await;
-        gate.add_permits(3);
-        let mut stream = client.open(&streamed(&text)).await;
-        stream.until("finish_reason").await;
+    }
+    end_gate.add_permits(2);
+    let rows = site.rows_until(3).await;
+    let (counted, billed) = (counted(&rows), biller.billed());
+    assert!(counted >= billed, "{counted} of {billed}");
+    assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
+    site
+}
+
+async fn whoever_stays_pays_for_all_that_a_provider_bills_without_telling(wire: Wire, database: Database) -> Site {
+    let (biller, site, client) = with(wire, database, Manner { tells: false, ..Manner::default() }, |_| ()).await;
+    let text = "a ".repeat(5_000);
+    assert_eq!(client.chat(&wire.ask(wire.model(), &text)).await.status, 200);
+    assert_eq!(client.chat(&wire.streamed(wire.model(), &text)).await.status, 200);
+    let rows = site.rows().await;
+    let (counted, billed) = (counted(&rows), biller.billed());
+    assert!(counted >= billed, "{counted} of {billed}");
+    assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
+    site
+}
+
+async fn a_provider_that_hangs_is_given_up_and_counted_by_what_is_reserved(wire: Wire, database: Database) -> Site {
+    let manner = Manner { gate: Some(Arc::new(Semaphore::new(0))), ..Manner::default() };
+    let (biller, site, client) = with(wire, database, manner, |options| {
+        options.timing.read_on.time = Duration::from_millis(300);
+    })
+    .await;
+    for (left, question) in
+        [wire.ask(wire.model(), &"a ".repeat(5_000)), wire.streamed(wire.model(), &"a ".repeat(5_000))]
+            .iter()
+            .enumerate()
+    {
+        let stream = client.post_only(question).await;
+        biller.accepted(left + 1).await;
         drop(stream);
-        // The first one has its row by then. The third client has left only when the gateway has noticed it.
-        site.rows_until(1).await;
-        site.reads_on(2).await;
-        end_gate.add_permits(2);
-        let rows = site.rows_until(3).await;
-        let (counted, billed) = (counted(&rows), biller.billed());
-        assert!(counted >= billed, "{counted} of {billed}");
-        assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
-        site
     }
+    biller.left(2).await;
+    let rows = site.rows_until(2).await;
+    let (counted, billed) = (counted(&rows), biller.billed());
+    assert!(counted >= billed, "{counted} of {billed}");
+    assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
+    site
+}
 
-    async fn whoever_stays_pays_for_all_that_a_provider_bills_without_telling(database: Database) {
-        let (biller, site, client) = with(database, Manner { tells: false, ..Manner::default() }, |_| ()).await;
-        let text = "a ".repeat(5_000);
-        assert_eq!(client.chat(&ask("gpt-4o", &text)).await.status, 200);
-        assert_eq!(client.chat(&streamed(&text)).await.status, 200);
-        let rows = site.rows().await;
-        let (counted, billed) = (counted(&rows), biller.billed());
-        assert!(counted >= billed, "{counted} of {billed}");
-        assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
-        site
+async fn streams_left_at_any_byte_are_counted(wire: Wire, database: Database) -> Site {
+    let manner = Manner { words: Some(6), pause: Duration::from_millis(2), ..Manner::default() };
+    let (biller, site, client) = with(wire, database, manner, |_| ()).await;
+    let places: Vec<usize> = (0..1_500).step_by(75).collect();
+    for place in &places {
+        let mut stream = client.open(&wire.streamed(wire.model(), &"a ".repeat(500))).await;
+        stream.read(*place).await;
     }
+    let rows = site.rows_until(places.len()).await;
+    testkit::until("the provider has noticed all who left", async || {
+        let before = biller.billed();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        biller.billed() == before
+    })
+    .await;
+    let (counted, billed) = (counted(&rows), biller.billed());
+    assert!(counted >= billed, "{counted} of {billed}: {rows:?}");
+    assert_eq!(rows.len(), places.len());
+    site
+}
 
-    async fn a_provider_that_hangs_is_given_up_and_counted_by_what_is_reserved(database: Database) {
-        let manner = Manner { gate: Some(Arc::new(Semaphore::new(0))), ..Manner::default() };
-        let (biller, site, client) = with(database, manner, |options| {
-            options.timing.read_on.time = Duration::from_millis(300);
-        }).await;
-        for (left, question) in [ask("gpt-4o", &"a ".repeat(5_000)), streamed(&"a ".repeat(5_000))].iter().enumerate() {
-            let stream = client.post_only(question).await;
-            biller.accepted(left + 1).await;
-            drop(stream);
-        }
-        biller.left(2).await;
-        let rows = site.rows_until(2).await;
-        let (counted, billed) = (counted(&rows), biller.billed());
-        assert!(counted >= billed, "{counted} of {billed}");
-        assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
-        site
+/// Thinking that nobody is shown, of which the request says how much it may be.
+async fn hidden_thinking_is_counted_in_the_middle_of_a_stream(wire: Wire, database: Database) -> Site {
+    let manner = Manner { thinking: 8_000, words: None, pause: Duration::from_millis(5), ..Manner::default() };
+    let (biller, site, client) = with(wire, database, manner, |_| ()).await;
+    let mut question = wire.streamed(wire.model(), "hello");
+    match wire {
+        Wire::Chat => question["reasoning_effort"] = json!("medium"),
+        Wire::Messages => question["thinking"] = json!({"type": "enabled", "budget_tokens": 8192}),
+        Wire::Responses => question["reasoning"] = json!({"effort": "medium"}),
     }
+    let mut stream = client.open(&question).await;
+    stream.until("word").await;
+    drop(stream);
+    biller.left(1).await;
+    let rows = site.rows_until(1).await;
+    let (counted, billed) = (counted(&rows), biller.billed());
+    assert!(counted >= billed && rows[0].estimated, "{counted} of {billed}");
+    site
 }
 
 /// Leaves so many requests before their answers.
@@ -218,7 +299,7 @@ async fn readers_are_as_many_as_agreed_and_whoever_finds_none_pays_what_was_rese
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_end_is_read_to_a_bound() {
     let manner = Manner { words: None, word: WORDS, ..Manner::default() };
-    let (biller, site, client) = with(Database::sqlite(), manner, |options| {
+    let (biller, site, client) = with(Wire::Chat, Database::sqlite(), manner, |options| {
         options.timing.read_on.stream_bytes = 1024 * 1024;
     })
     .await;
@@ -252,7 +333,7 @@ const WORDS: &str = match std::str::from_utf8(&[b'w'; 1024]) {
 async fn what_waits_in_buffers_for_a_slow_client_is_counted_when_it_leaves() {
     // As much as the buffers between take, while the client reads its first word.
     let manner = Manner { words: None, word: WORDS, ..Manner::default() };
-    let (biller, site, client) = with(Database::sqlite(), manner, |options| {
+    let (biller, site, client) = with(Wire::Chat, Database::sqlite(), manner, |options| {
         (options.timing.reader, options.timing.read_on.drain) = (testkit::LIMIT, testkit::LIMIT);
     })
     .await;
@@ -269,22 +350,6 @@ async fn what_waits_in_buffers_for_a_slow_client_is_counted_when_it_leaves() {
     biller.left(1).await;
     let rows = site.rows_until(1).await;
     assert!(counted(&rows) >= waiting && rows[0].estimated, "{waiting}: {rows:?}");
-    site.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn hidden_thinking_that_was_asked_for_is_counted_in_the_middle_of_a_stream() {
-    let manner = Manner { thinking: 8_000, words: None, pause: Duration::from_millis(5), ..Manner::default() };
-    let (biller, site, client) = with(Database::sqlite(), manner, |_| ()).await;
-    let mut question = streamed("hello");
-    question["reasoning_effort"] = json!("medium");
-    let mut stream = client.open(&question).await;
-    stream.until("word").await;
-    drop(stream);
-    biller.left(1).await;
-    let rows = site.rows_until(1).await;
-    let (counted, billed) = (counted(&rows), biller.billed());
-    assert!(counted >= billed && rows[0].estimated, "{counted} of {billed}");
     site.end().await;
 }
 

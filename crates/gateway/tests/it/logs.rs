@@ -31,6 +31,7 @@ fn record(n: i64, holds: &[(&str, i64)]) -> Record<'static> {
         at_ms: NOON.parse::<jiff::Timestamp>().unwrap().as_millisecond(),
         estimated: false,
         error: "".into(),
+        answer: None,
         holds: holds.iter().map(|(subject, used)| ((*subject).to_owned().into(), *used)).collect(),
     }
 }

@@ -5,10 +5,13 @@
 
 mod answers;
 mod billing;
+mod endpoints;
 mod fallbacks;
 mod keys;
 mod kit;
 mod logs;
+mod messages;
 mod quotas;
+mod responses;
 mod retention;
 mod streams;

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use super::Wire;
 use super::provider::{read, until_left};
 
 /// How it answers.
@@ -62,11 +63,9 @@ fn tokens(bytes: usize) -> i64 {
     bytes.div_ceil(2) as i64
 }
 
-/// What a request's messages cost.
-fn input(body: &[u8]) -> i64 {
-    let body: Value = serde_json::from_slice(body).unwrap();
-    let messages = body["messages"].as_array().unwrap();
-    3 + messages.iter().map(|message| 4 + tokens(message["content"].as_str().unwrap_or_default().len())).sum::<i64>()
+/// What a request's text costs.
+fn input(wire: Wire, body: &Value) -> i64 {
+    7 + tokens(wire.text_of(body).len())
 }
 
 impl Biller {
@@ -133,6 +132,7 @@ impl Biller {
 
 /// One answer on its way.
 struct Call<'a> {
+    wire: Wire,
     stream: &'a mut TcpStream,
     inner: &'a Inner,
     manner: Manner,
@@ -142,14 +142,16 @@ struct Call<'a> {
 
 async fn serve(mut stream: TcpStream, inner: Arc<Inner>) {
     while let Some(seen) = read(&mut stream).await {
-        let input = input(&seen.body);
+        let wire = Wire::at(seen.head.split(' ').nth(1).unwrap()).unwrap();
         let body: Value = serde_json::from_slice(&seen.body).unwrap();
+        let input = input(wire, &body);
         inner.billed.fetch_add(input, Ordering::SeqCst);
         inner.accepted.fetch_add(1, Ordering::SeqCst);
         let manner = inner.manner.lock().unwrap().clone();
-        let mut call = Call { stream: &mut stream, inner: &inner, manner, input, output: 0 };
+        let mut call = Call { wire, stream: &mut stream, inner: &inner, manner, input, output: 0 };
+        let asked_for_usage = wire != Wire::Chat || body["stream_options"]["include_usage"] == true;
         let went = match body["stream"] == true {
-            true => call.streamed(body["stream_options"]["include_usage"] == true).await,
+            true => call.streamed(asked_for_usage).await,
             false => call.whole().await,
         };
         if went.is_none() {
@@ -181,24 +183,20 @@ impl Call<'_> {
         self.stream.write_all(bytes).await.ok()
     }
 
-    async fn chunk(&mut self, json: &Value) -> Option<()> {
-        let event = format!("data: {json}\n\n");
+    async fn event(&mut self, event: &str) -> Option<()> {
         self.send(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await
     }
 
-    fn usage(&self) -> Value {
-        json!({"prompt_tokens": self.input, "completion_tokens": self.output, "total_tokens": self.input + self.output})
+    fn usage(&self) -> (i64, i64) {
+        (self.input, self.output)
     }
 
     async fn whole(&mut self) -> Option<()> {
         self.pass(self.manner.gate.clone()).await?;
         let text = self.manner.word.repeat(self.manner.words.unwrap());
         self.bill(self.manner.thinking + tokens(text.len()));
-        let mut body = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]});
-        if self.manner.tells {
-            body["usage"] = self.usage();
-        }
-        let body = body.to_string();
+        let usage = self.manner.tells.then(|| self.usage());
+        let body = self.wire.whole(&text, usage).to_string();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ";
         self.send(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes()).await
     }
@@ -207,22 +205,31 @@ impl Call<'_> {
         self.pass(self.manner.gate.clone()).await?;
         self.bill(self.manner.thinking);
         self.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n").await?;
+        let tells = asked_for_usage && self.manner.tells;
+        for event in self.wire.beginning(tells.then_some(self.input)) {
+            self.event(&event).await?;
+        }
+        if self.manner.thinking > 0 {
+            for event in self.wire.thinking() {
+                self.event(&event).await?;
+            }
+        }
         let mut sent = 0;
         while self.manner.words.is_none_or(|words| sent < words) {
             // Written is billed, whether anybody reads it or not.
             self.bill(tokens(self.manner.word.len()));
-            self.chunk(&json!({"choices": [{"index": 0, "delta": {"content": self.manner.word}}]})).await?;
+            self.event(&self.wire.word(self.manner.word)).await?;
             sent += 1;
             if !self.manner.pause.is_zero() {
                 tokio::time::sleep(self.manner.pause).await;
             }
         }
-        self.chunk(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})).await?;
+        let usage = tells.then(|| self.usage());
+        self.event(&self.wire.finish(usage)).await?;
         self.pass(self.manner.end_gate.clone()).await?;
-        if asked_for_usage && self.manner.tells {
-            let usage = self.usage();
-            self.chunk(&json!({"choices": [], "usage": usage})).await?;
+        for event in self.wire.end(usage) {
+            self.event(&event).await?;
         }
-        self.send(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n").await
+        self.send(b"0\r\n\r\n").await
     }
 }

@@ -6,10 +6,14 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use super::Wire;
+
 #[derive(Clone, Debug)]
 pub struct Client {
     pub address: SocketAddr,
     pub key: String,
+    /// The protocol that it speaks.
+    pub wire: Wire,
 }
 
 /// A whole answer.
@@ -26,6 +30,11 @@ pub fn ask(model: &str, text: &str) -> Value {
 }
 
 impl Client {
+    /// The same client in another protocol.
+    pub fn speaking(&self, wire: Wire) -> Client {
+        Client { wire, ..self.clone() }
+    }
+
     async fn begin(&self, method: &str, path: &str, body: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = format!(
@@ -46,25 +55,38 @@ impl Client {
         self.send("GET", path, b"").await
     }
 
-    /// A chat completion to its end.
+    /// A question in its protocol, and the whole answer.
     pub async fn chat(&self, body: &Value) -> Reply {
-        self.send("POST", "/v1/chat/completions", body.to_string().as_bytes()).await
+        self.chat_bytes(body.to_string().as_bytes()).await
     }
 
-    /// A chat completion with these very bytes.
+    /// A question of these very bytes.
     pub async fn chat_bytes(&self, body: &[u8]) -> Reply {
-        self.send("POST", "/v1/chat/completions", body).await
+        self.send("POST", self.wire.path(), body).await
     }
 
-    /// A chat completion whose answer is read bit by bit.
+    /// A question whose answer is read bit by bit.
     pub async fn open(&self, body: &Value) -> Stream {
-        let stream = self.begin("POST", "/v1/chat/completions", body.to_string().as_bytes()).await;
+        let stream = self.begin("POST", self.wire.path(), body.to_string().as_bytes()).await;
         Stream::over(stream).await
     }
 
     /// Sends a question and does not wait for anything.
     pub async fn post_only(&self, body: &Value) -> TcpStream {
-        self.begin("POST", "/v1/chat/completions", body.to_string().as_bytes()).await
+        self.begin("POST", self.wire.path(), body.to_string().as_bytes()).await
+    }
+
+    /// A request with these header lines instead of the usual ones for the key and the content.
+    pub async fn send_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: gateway\r\n{lines}content-length: {length}\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(body).await.unwrap();
+        Stream::over(stream).await.rest().await
     }
 }
 
@@ -97,6 +119,11 @@ impl Stream {
             let read = self.stream.read_buf(&mut self.raw).await.unwrap();
             assert!(read > 0, "ended before {text}: {}", String::from_utf8_lossy(&self.raw));
         }
+    }
+
+    /// Reads until so many bytes of the body have come, or its end.
+    pub async fn read(&mut self, bytes: usize) {
+        while self.raw.len() < bytes && self.stream.read_buf(&mut self.raw).await.unwrap_or(0) > 0 {}
     }
 
     /// What has come of the body so far, and whether it is whole.
@@ -165,6 +192,17 @@ impl Reply {
         keys.sort();
         assert_eq!(keys, ["code", "message", "param", "type"]);
         error["message"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Reply {
+    /// Asserts a refusal in Anthropic's format; answers its message.
+    #[track_caller]
+    pub fn refused_by_anthropic(&self, status: u16, kind: &str) -> String {
+        assert_eq!(self.status, status, "{self:?} {}", self.text());
+        let body = self.json();
+        assert_eq!((&body["type"], &body["error"]["type"]), (&json!("error"), &json!(kind)), "{body}");
+        body["error"]["message"].as_str().unwrap().to_owned()
     }
 }
 

@@ -4,12 +4,14 @@ mod biller;
 mod client;
 mod provider;
 mod site;
+mod wire;
 
 pub use biller::{Biller, Manner};
 pub use client::{Client, Reply, ask, event};
 pub use provider::{Act, Provider, answer, stream_of};
 pub use site::{NOON, Options, PROVIDER_KEY, Site};
 pub use testkit::Database;
+pub use wire::Wire;
 
 /// Runs each case on SQLite and on a real PostgreSQL. The case gives its site back; the gateway is stopped, and the log, the
 /// sums and the quotas must agree.

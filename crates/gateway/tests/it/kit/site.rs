@@ -24,8 +24,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::Client;
 use super::provider::Provider;
+use super::{Client, Wire};
 
 /// What a test wants to be different.
 pub struct Options {
@@ -147,7 +147,7 @@ impl Site {
     }
 
     pub fn client(&self, key: &str) -> Client {
-        Client { address: self.address, key: key.to_owned() }
+        Client { address: self.address, key: key.to_owned(), wire: Wire::Chat }
     }
 
     /// A client with a key of its own that no limit binds.
@@ -195,6 +195,18 @@ impl Site {
         if tell {
             tx.notify(Notice::new(Topic::Key, &key.id)).await.unwrap();
         }
+        tx.commit().await.unwrap();
+    }
+
+    /// Gives a key another secret.
+    pub async fn replace_secret(&self, name: &str, secret: &Secret) {
+        trace::used_secret(secret.expose());
+        let (sealer, mut tx) = (&self.app.sealer, self.app.db.begin().await.unwrap());
+        let key = gateway_key::named(&mut tx, name).await.unwrap().unwrap();
+        let sealed = sealer.seal(gateway_key::place(&key.id), secret).unwrap();
+        let (hash, now) = (sealer.hash(secret), self.app.clock.now());
+        gateway_key::set_secret(&mut tx, key.id.as_str(), &sealed, &hash, now).await.unwrap();
+        tx.notify(Notice::new(Topic::Key, &key.id)).await.unwrap();
         tx.commit().await.unwrap();
     }
 

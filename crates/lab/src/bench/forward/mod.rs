@@ -119,7 +119,8 @@ async fn people(app: &App) -> Result<Secret> {
         container_id: String::new(),
         provision: false,
     };
-    let id = instance::create(app, &by, new).await?.instance.id;
+    let id = new.id.id();
+    instance::create(app, &by, new).await?;
     instance::assign(app, &by, &id, Some(&user)).await?;
     let secret = Secret::new(format!("sk-{}", base::secret::random_token()?.expose()));
     let (key_id, now) = (KeyId::fresh(), app.clock.now());

@@ -49,7 +49,7 @@ async fn straight(port: u16, seat: &Seat) -> Result<Socket> {
     stream.write_all(line.as_bytes()).await.map_err(Error::internal)?;
     let (mut socket, _) = client_async("ws://127.0.0.1/", stream).await.map_err(Error::internal)?;
     until(&mut socket, |frame| matches!(frame, Frame::Event(event) if event.event == "connect.challenge")).await?;
-    let hello = connect("hello", &Secret::new(sweep::TOKEN), Scope::CHAT);
+    let hello = connect("hello", &Secret::new(sweep::TOKEN), Scope::CHAT, None);
     socket.send(Message::text(hello.expose())).await.map_err(Error::internal)?;
     answered(&mut socket, "hello").await?;
     Ok(socket)

@@ -132,6 +132,7 @@ fn instance_record(server: usize, place: usize, name: &str, gateway_token: Strin
     Ok(Instance {
         id: InstanceId::named(name),
         container_id: String::new(),
+        runner: store::instance::Runner::Unit,
         server_id: id(server),
         assigned_user_id: None,
         pooled: false,

@@ -90,7 +90,7 @@ pub async fn real(_: &Values, folder: &Path) -> Result<()> {
         ),
     );
     // Its sshd takes the place of an assistant that runs as the login user.
-    let tenant = Tenant::Service { home: String::new(), unit: systemd::Unit::parse("openclaw-bench-0")? };
+    let tenant = Tenant::Service { home: String::new(), unit: Some(systemd::Unit::parse("openclaw-bench-0")?) };
     if let Some(host) = hosts.first() {
         proof::run("a real host", host, 22, &tenant).await?;
     }
@@ -133,7 +133,7 @@ fn targets(measure: bool) -> Result<Vec<Target>> {
     let target = |place: usize| {
         let home = home(place);
         Ok(Target {
-            unit: Name::parse(&format!("openclaw-bench-{place}"))?,
+            runner: openclaw::sweep::Runner::Unit(Name::parse(&format!("openclaw-bench-{place}"))?),
             port: i64::from(super::simulated::port(place)).try_into().map_err(Error::internal)?,
             home: home.clone(),
             config_path: format!("{home}/.openclaw/openclaw.json"),

@@ -88,7 +88,7 @@ pub async fn run(site: &Site) -> Result<()> {
 fn target(member: &sweep::Member) -> Result<Target> {
     let home = member.instance.home.as_deref().unwrap_or_default();
     Ok(Target {
-        unit: tenant::unit(&member.instance)?,
+        runner: tenant::runner(&member.instance)?,
         port: member.instance.gateway_port,
         home: home.to_owned(),
         config_path: Layout::of(home).config_path(),

@@ -1,0 +1,176 @@
+//! The protocols that clients and providers speak. A protocol is one value: its paths, the providers that speak it, what
+//! is read in a request and in an answer, and how its errors look. Everything else of the gateway handles all of them
+//! alike. To add one, write its file and name it in `ALL`.
+
+mod chat;
+mod embeddings;
+mod messages;
+mod reference;
+mod responses;
+mod thinking;
+mod tool;
+
+pub use responses::PREVIOUS;
+
+use std::ops::Range;
+
+use store::model::ProviderKind;
+
+use crate::echo::Voice;
+use crate::error::{Refusal, Shape};
+use crate::seen::Seen;
+
+/// Tokens that are reserved for an answer when the request names no limit.
+const USUAL_ANSWER: u64 = 4096;
+/// No model answers with more; a larger limit in the request counts as this.
+const MOST_ANSWER: u64 = 10_000_000;
+
+/// All protocols. `Protocol::place` is the place in this list.
+pub static ALL: [&Protocol; 5] =
+    [&chat::CHAT, &messages::MESSAGES, &messages::COUNT_TOKENS, &responses::RESPONSES, &embeddings::EMBEDDINGS];
+
+pub struct Protocol {
+    pub place: usize,
+    /// Its name in metrics and in the list of what is under way.
+    pub name: &'static str,
+    /// The path at this gateway.
+    pub path: &'static str,
+    /// The providers that speak it, and its path below their addresses.
+    pub speakers: &'static [(ProviderKind, &'static str)],
+    /// The one query that is forwarded.
+    pub query: Option<&'static str>,
+    pub key_header: KeyHeader,
+    /// Request headers of the client that are forwarded, with the value for a client that sends none.
+    pub headers: &'static [(&'static str, Option<&'static str>)],
+    pub shape: Shape,
+    /// Whether a request costs something. One that does not is neither logged nor counted against a quota.
+    pub is_billed: bool,
+    /// Whether the next models of the fallback chain may answer instead.
+    pub falls_back: bool,
+    /// Reads the fields that the gateway needs, and refuses what the shared account must not be asked for.
+    pub parse: fn(&[u8]) -> Result<Fields, Refusal>,
+    /// Reads an answer that is not streamed.
+    pub whole: fn(&[u8], &mut Seen),
+    /// Reads the data of one event. Returns whether the event consists of nothing but usage.
+    pub event: fn(&[u8], &mut Seen) -> bool,
+    /// How `echo` speaks it.
+    pub echo: &'static Voice,
+    /// An error in the middle of a stream, as the event after so many others.
+    pub error_event: fn(&Refusal, usize) -> Vec<u8>,
+}
+
+/// The header in which a provider takes its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHeader {
+    Bearer,
+    ApiKey,
+}
+
+/// What a protocol reads in a request.
+#[derive(Debug)]
+pub struct Fields {
+    pub model: String,
+    /// The place of the model's JSON string in the body.
+    pub model_at: Range<usize>,
+    pub stream: bool,
+    pub output: Output,
+    /// The edit that asks for the usage of a stream, if the client itself did not ask for it.
+    pub usage_edit: Option<Edit>,
+    /// The earlier answer that the request continues.
+    pub previous: Option<String>,
+    /// Whether the provider keeps the answer, so that a later request can continue it.
+    pub is_stored: bool,
+}
+
+/// A replacement in the body.
+pub type Edit = (Range<usize>, Vec<u8>);
+
+/// The estimate of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// How many choices the client asked for.
+    pub choices: usize,
+    /// The estimated maximum of all choices together, thinking included.
+    pub tokens: i64,
+    /// How much of that is thinking.
+    pub thinking: i64,
+    /// The request names a limit for the answer, so no provider bills more.
+    pub is_named: bool,
+}
+
+impl Output {
+    /// Of a protocol whose limit for the answer includes thinking.
+    fn with_thinking_included(named: Option<u64>, thinking: u64) -> Output {
+        let tokens = match named {
+            // Interleaved thinking may have a budget beyond the limit for the answer.
+            Some(named) if thinking > named => named.saturating_add(thinking),
+            Some(named) => named,
+            None => USUAL_ANSWER.saturating_add(thinking),
+        };
+        let tokens = tokens.min(MOST_ANSWER) as i64;
+        Output {
+            choices: 1,
+            tokens,
+            thinking: (thinking.min(MOST_ANSWER) as i64).min(tokens),
+            is_named: named.is_some(),
+        }
+    }
+}
+
+impl Protocol {
+    /// The path below a provider's address; `None` if the provider does not speak it.
+    pub fn path_at(&self, kind: ProviderKind) -> Option<&'static str> {
+        self.speakers.iter().find(|(speaker, _)| *speaker == kind).map(|(_, path)| *path)
+    }
+
+    /// Whether models of this kind can be asked in it.
+    pub fn is_spoken_by(&self, kind: ProviderKind) -> bool {
+        kind == ProviderKind::Echo || self.path_at(kind).is_some()
+    }
+}
+
+impl PartialEq for Protocol {
+    fn eq(&self, other: &Protocol) -> bool {
+        self.place == other.place
+    }
+}
+
+impl std::fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The protocol that is spoken at a path.
+pub fn at(path: &str) -> Option<&'static Protocol> {
+    ALL.into_iter().find(|protocol| protocol.path == path)
+}
+
+/// Whether models of this kind can be asked in a protocol of this format.
+pub fn in_shape(shape: Shape, kind: ProviderKind) -> bool {
+    ALL.iter().any(|protocol| protocol.shape == shape && protocol.is_spoken_by(kind))
+}
+
+/// The paths at which models of a kind answer, as a text.
+pub fn paths_of(kind: ProviderKind) -> String {
+    let spoken = ALL.iter().filter(|protocol| protocol.is_billed && protocol.is_spoken_by(kind));
+    let paths: Vec<&str> = spoken.map(|protocol| protocol.path).collect();
+    paths.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_has_its_place_and_path() {
+        for (place, protocol) in ALL.iter().enumerate() {
+            assert_eq!(protocol.place, place, "{protocol:?}");
+            assert_eq!(at(protocol.path), Some(*protocol));
+            assert!(!protocol.speakers.is_empty());
+        }
+        assert_eq!(at("/v1/completions"), None);
+        assert_eq!(paths_of(ProviderKind::Anthropic), "/v1/chat/completions, /v1/messages");
+        assert_eq!(paths_of(ProviderKind::Openai), "/v1/chat/completions, /v1/responses, /v1/embeddings");
+    }
+}

@@ -1,0 +1,119 @@
+//! Which model answered instead of the one that was asked for, by sub key. After a failure the next requests go to that
+//! model at once: its provider has the conversation in its cache, and a provider that is down is not waited for each
+//! time. After a while the model that was asked for is tried again.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::Clock;
+
+/// How long a choice holds.
+const TIME: Duration = Duration::from_secs(60);
+/// Choices that are kept; beyond that the oldest go.
+const MOST: usize = 10_000;
+
+/// A sub key, the model that it asked for, and the protocol in which it did.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct StickyKey {
+    pub key: Arc<str>,
+    pub model: Arc<str>,
+    pub protocol: &'static str,
+}
+
+struct Choice {
+    model: Arc<str>,
+    at: Instant,
+}
+
+pub struct Sticky {
+    clock: Clock,
+    choices: Mutex<HashMap<StickyKey, Choice>>,
+    /// How many there are; without any, no request takes the lock.
+    count: AtomicUsize,
+}
+
+impl Sticky {
+    pub fn new(clock: Clock) -> Sticky {
+        Sticky { clock, choices: Mutex::default(), count: AtomicUsize::new(0) }
+    }
+
+    fn choices(&self) -> MutexGuard<'_, HashMap<StickyKey, Choice>> {
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The model that answered last for this one, if it is to be asked first.
+    pub fn find(&self, sticky_key: &StickyKey) -> Option<Arc<str>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let choices = self.choices();
+        let choice = choices.get(sticky_key)?;
+        (self.clock.since(choice.at) < TIME).then(|| choice.model.clone())
+    }
+
+    /// Keeps the model that answered. A choice that still holds is not prolonged: the model that was asked for gets its
+    /// chance.
+    pub fn keep(&self, sticky_key: &StickyKey, model: &Arc<str>) {
+        let now = self.clock.instant();
+        let mut choices = self.choices();
+        if choices.len() >= MOST {
+            choices.retain(|_, choice| self.clock.since(choice.at) < TIME);
+        }
+        if choices.len() >= MOST {
+            choices.clear();
+        }
+        let kept = choices.entry(sticky_key.clone()).or_insert_with(|| Choice { model: model.clone(), at: now });
+        if kept.model != *model || self.clock.since(kept.at) >= TIME {
+            *kept = Choice { model: model.clone(), at: now };
+        }
+        self.count.store(choices.len(), Ordering::Release);
+    }
+
+    /// Forgets a choice: the model that was asked for answered.
+    pub fn forget(&self, sticky_key: &StickyKey) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut choices = self.choices();
+        choices.remove(sticky_key);
+        self.count.store(choices.len(), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_holds_for_a_minute_and_for_one_key_and_model() {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        let sticky = Sticky::new(clock.clone());
+        let gpt: Arc<str> = "gpt-4o".into();
+        let sticky_key = |key: &str, model: &str| StickyKey { key: key.into(), model: model.into(), protocol: "chat" };
+        let opus = sticky_key("ada", "claude-opus-4-6");
+        assert_eq!(sticky.find(&opus), None);
+        sticky.keep(&opus, &gpt);
+        assert_eq!(sticky.find(&opus), Some(gpt.clone()));
+        for other in [
+            sticky_key("bob", "claude-opus-4-6"),
+            sticky_key("ada", "gpt-4o"),
+            StickyKey { protocol: "messages", ..opus.clone() },
+        ] {
+            assert_eq!(sticky.find(&other), None);
+        }
+        clock.advance(jiff::SignedDuration::from_secs(59));
+        sticky.keep(&opus, &gpt);
+        assert_eq!(sticky.find(&opus), Some(gpt.clone()));
+        clock.advance(jiff::SignedDuration::from_secs(1));
+        assert_eq!(sticky.find(&opus), None, "it was not prolonged");
+        sticky.keep(&opus, &gpt);
+        sticky.forget(&opus);
+        assert_eq!(sticky.find(&opus), None);
+        for n in 0..MOST + 10 {
+            sticky.keep(&sticky_key(&format!("key-{n}"), "claude-opus-4-6"), &gpt);
+        }
+        assert!(sticky.choices().len() <= MOST);
+    }
+}

@@ -1,0 +1,91 @@
+//! Until when models may not be asked, because their provider asked to wait (429 with `Retry-After`).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::Clock;
+use store::model::ProviderKind;
+
+/// The longest wait: a provider that asks for more is asked again after this.
+pub const MOST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What waits: a model at a provider, with its key there. Free and billed requests have limits of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    /// A kind of provider has one key.
+    pub kind: ProviderKind,
+    pub model: Arc<str>,
+    pub is_billed: bool,
+}
+
+pub struct Waits {
+    clock: Clock,
+    zero: Instant,
+    /// Milliseconds since `zero` at which the last wait ends; before any wait 0. It spares the lock.
+    last: AtomicU64,
+    /// There are no more of these than models in the table.
+    until: Mutex<HashMap<Waiting, u64>>,
+}
+
+impl Waits {
+    pub fn new(clock: Clock) -> Waits {
+        Waits { zero: clock.instant(), clock, last: AtomicU64::new(0), until: Mutex::default() }
+    }
+
+    pub fn now(&self) -> jiff::Timestamp {
+        self.clock.now()
+    }
+
+    /// How long it may not be asked.
+    pub fn left(&self, waiting: &Waiting) -> Option<Duration> {
+        let last = self.last.load(Ordering::Acquire);
+        if last == 0 {
+            return None;
+        }
+        let passed = self.clock.since(self.zero);
+        if Duration::from_millis(last) <= passed {
+            return None;
+        }
+        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner).get(waiting).copied()?;
+        let left = Duration::from_millis(until).saturating_sub(passed);
+        (!left.is_zero()).then_some(left)
+    }
+
+    pub fn wait(&self, waiting: Waiting, wait: Duration) {
+        let passed = self.clock.since(self.zero);
+        let end = u64::try_from((passed + wait.min(MOST_WAIT)).as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.retain(|_, until| Duration::from_millis(*until) > passed);
+        let known = until.entry(waiting).or_default();
+        *known = end.max(*known);
+        drop(until);
+        self.last.fetch_max(end, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_wait_is_not_cut_by_a_shorter_one() {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        let waits = Waits::new(clock.clone());
+        let of = |kind, model: &str| Waiting { kind, model: model.into(), is_billed: true };
+        let (four, mini) = (of(ProviderKind::Openai, "gpt-4o"), of(ProviderKind::Openai, "gpt-4o-mini"));
+        assert_eq!(waits.left(&four), None);
+        waits.wait(four.clone(), Duration::from_secs(30));
+        waits.wait(four.clone(), Duration::from_secs(1));
+        assert_eq!(waits.left(&four), Some(Duration::from_secs(30)));
+        assert_eq!(waits.left(&mini), None);
+        assert_eq!(waits.left(&Waiting { is_billed: false, ..four.clone() }), None);
+        waits.wait(mini.clone(), Duration::MAX);
+        assert_eq!(waits.left(&mini), Some(MOST_WAIT));
+        clock.advance(jiff::SignedDuration::from_secs(29));
+        assert_eq!(waits.left(&four), Some(Duration::from_secs(1)));
+        clock.advance(jiff::SignedDuration::from_secs(1));
+        assert_eq!(waits.left(&four), None);
+    }
+}
