@@ -8,6 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::{Error, Kind};
+use jiff::SignedDuration;
 use people::token::Audience;
 use serde::Serialize;
 
@@ -83,11 +84,12 @@ async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
         return Err(unavailable(format!("stopped: {}", dead.join(", "))).into());
     }
     let gateway = match tokio::time::timeout(PATIENCE, api.app.upstream.gateway.health()).await {
-        Ok(health) => Part::new(health.ok, health.detail),
+        Ok(health) if health.ok => management_token(&api).await.unwrap_or_else(|| Part::new(true, health.detail)),
+        Ok(health) => Part::new(false, health.detail),
         Err(_) => Part::new(false, "no answer".into()),
     };
     let log = match tokio::time::timeout(PATIENCE, api.app.feed.pull()).await {
-        Ok(as_of) if !as_of.stale => Part::new(true, String::new()),
+        Ok(as_of) if !as_of.stale => silence(&api).await.unwrap_or_else(|| Part::new(true, String::new())),
         Ok(as_of) => Part::new(false, format!("known until {}", api.app.zone.show(as_of.at))),
         Err(_) => Part::new(false, "no answer".into()),
     };
@@ -102,6 +104,23 @@ async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
     };
     let loops = Part::new(true, String::new());
     Ok(Data(Ready { status: "ok", database: "ok", schema_version: version, gateway, log, servers, clock, loops }))
+}
+
+/// How long what was found out about the management token is believed: however many ask, the gateway hears little of it.
+const TRIED: SignedDuration = SignedDuration::from_secs(60);
+
+/// What to tell when the gateway refuses the management token. Not its words: anybody may ask.
+async fn management_token(api: &Shared) -> Option<Part> {
+    let tried = tokio::time::timeout(PATIENCE, llm::gateway::admin_token_problem(&api.app, TRIED)).await;
+    let refused = matches!(tried, Ok(Ok(Some(_))));
+    refused.then(|| Part::new(false, "it refuses the management token: changes of keys do not reach it".into()))
+}
+
+/// What to tell when the log can be read, but says nothing while requests are answered.
+async fn silence(api: &Shared) -> Option<Part> {
+    let state = tokio::time::timeout(PATIENCE, llm::log_watch::problem(&api.app)).await.ok()?.ok()??;
+    let detail = format!("it does not move while requests are answered, since {}", api.app.zone.show(state.since));
+    Some(Part { status: "silent", detail })
 }
 
 /// How far our clock is from the database's, where that can be said; also for the metrics.

@@ -28,7 +28,7 @@ impl From<Sums> for UsageSums {
             prompt_tokens: sums.prompt_tokens,
             completion_tokens: sums.completion_tokens,
             total_tokens: sums.tokens(),
-            cost_usd: Spend(sums.quota).usd(),
+            cost_usd: Spend(sums.quota()).usd(),
         }
     }
 }

@@ -64,6 +64,9 @@ words! {
     Isolation of store::instance::Isolation {
         None = "none", Unknown = "unknown", Own = "own", Adopted = "adopted", Shared = "shared", Opened = "opened",
     }
+    Runner of store::instance::Runner {
+        Unit = "unit", UserUnit = "user_unit", Container = "container", Process = "process", Address = "address",
+    }
     CellState of store::cell::State {
         Unknown = "unknown", Foreign = "foreign", Unconfined = "unconfined", Confined = "confined", Altered = "altered",
     }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, Error, Kind, Result};
-use remote::llm::Gateway;
-use store::Db;
+use jiff::SignedDuration;
+use remote::llm::{AdminToken, Gateway};
 use store::seal::Sealer;
+use store::{Db, gateway_state};
 
 use crate::key::Embedded;
+use crate::log_watch;
 
 /// The configured gateway.
 pub struct Llm {
@@ -17,6 +19,10 @@ pub struct Llm {
     pub embedded: bool,
     /// For forwarded chats, which may take long.
     pub http: reqwest::Client,
+    /// Whether keys of users with a daily quota are off while the log of a foreign gateway says nothing.
+    pub keys_off_without_log: bool,
+    /// What the watch of the log remembers.
+    pub(crate) log_watch: log_watch::Memory,
 }
 
 impl Llm {
@@ -24,12 +30,19 @@ impl Llm {
     pub fn embedded(db: Db, clock: Clock, sealer: Arc<Sealer>, url: &str) -> Result<Llm> {
         let http = client()?;
         let gateway = Embedded::new(db, clock, sealer, http.clone(), url);
-        Ok(Llm { gateway: Arc::new(gateway), embedded: true, http })
+        let log_watch = log_watch::Memory::default();
+        Ok(Llm { gateway: Arc::new(gateway), embedded: true, http, keys_off_without_log: false, log_watch })
+    }
+
+    /// The same, with this setting.
+    pub fn with_keys_off_without_log(self, keys_off_without_log: bool) -> Llm {
+        Llm { keys_off_without_log, ..self }
     }
 
     /// A foreign gateway.
     pub fn foreign(gateway: Arc<dyn Gateway>) -> Result<Llm> {
-        Ok(Llm { gateway, embedded: false, http: client()? })
+        let log_watch = log_watch::Memory::default();
+        Ok(Llm { gateway, embedded: false, http: client()?, keys_off_without_log: false, log_watch })
     }
 }
 
@@ -71,4 +84,33 @@ pub async fn live(app: &crate::App) -> Result<Vec<LiveRequest>> {
         return Err(Error::from(Kind::Gateway).with_operator(answer.status()));
     }
     Ok(answer.json::<List>().await.map_err(away)?.data)
+}
+
+/// The name under which the state of the management token is kept.
+const ADMIN_TOKEN: &str = "admin_token";
+
+/// What is wrong with the management token of a foreign gateway. It is tried if that was not done within `age`, so that
+/// however many ask, the gateway hears little of it.
+pub async fn admin_token_problem(app: &crate::App, age: SignedDuration) -> Result<Option<String>> {
+    if app.upstream.embedded {
+        return Ok(None);
+    }
+    let shown = |problem: String| Some(problem).filter(|problem| !problem.is_empty());
+    let now = app.clock.now();
+    let known = gateway_state::find(&app.db, ADMIN_TOKEN).await?;
+    if let Some(known) = &known
+        && now.duration_since(known.checked_at).abs() < age
+    {
+        return Ok(shown(known.problem.clone()));
+    }
+    let problem = match app.upstream.gateway.check_admin_token().await {
+        AdminToken::Accepted => String::new(),
+        AdminToken::Refused(why) => format!("the gateway refuses the management token: {why}"),
+        // Nothing is known of the token now; that the gateway is away is said elsewhere.
+        AdminToken::Unknown(_) => known.map(|known| known.problem).unwrap_or_default(),
+    };
+    let mut tx = app.db.begin().await?;
+    gateway_state::set(&mut tx, ADMIN_TOKEN, &problem, now).await?;
+    tx.commit().await?;
+    Ok(shown(problem))
 }

@@ -59,10 +59,11 @@ impl Input {
         if MEDIA.iter().any(|word| memmem::find(body, word).is_some())
             && let Ok(body) = serde_json::from_slice::<Body<'_>>(body)
         {
-            let contents = body.messages.iter().filter_map(|message| message.content);
-            for content in contents.filter(|content| content.get().starts_with('[')) {
-                let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
-                parts.iter().for_each(|part| input.take(part.get()));
+            let items: Vec<Message<'_>> =
+                body.input.and_then(|items| serde_json::from_str(items.get()).ok()).unwrap_or_default();
+            for message in body.messages.iter().chain(&items) {
+                input.take_all(message.content, 0);
+                input.take_all(message.output, 0);
             }
         }
         input
@@ -81,15 +82,32 @@ impl Input {
         text_tokens(self.text).saturating_add(media)
     }
 
+    /// Counts the parts of a message's content, or one that stands alone.
+    fn take_all(&mut self, content: Option<&RawValue>, depth: usize) {
+        let Some(json) = content.map(RawValue::get).filter(|_| depth < MOST_DEPTH) else { return };
+        if json.starts_with('{') {
+            return self.take(json, depth);
+        }
+        if json.starts_with('[') {
+            let parts: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+            parts.iter().for_each(|part| self.take(part.get(), depth));
+        }
+    }
+
     /// Counts a part of a message as media instead of text, if it is media.
-    fn take(&mut self, part: &str) {
+    fn take(&mut self, part: &str, depth: usize) {
         // A part that cannot be parsed stays text: that is a higher estimate, or the provider refuses it.
         let Ok(part) = serde_json::from_str::<Part<'_>>(part) else { return };
         let (field, media) = match &*part.kind {
-            "image_url" | "input_image" => (part.image_url, Media::Image),
+            "image_url" | "input_image" | "computer_screenshot" => (part.image_url, Media::Image),
             "video_url" => (part.video_url, Media::Film),
             "input_audio" => (part.input_audio, Media::Sound),
-            "file" | "input_file" => (part.file, Media::Document),
+            "file" => (part.file, Media::Document),
+            "input_file" => (part.file_data.or(part.file_url).or(part.file), Media::Document),
+            "image" => return self.take_source(part.source, Media::Image, depth),
+            "document" => return self.take_source(part.source, Media::Document, depth),
+            // What a tool answered may have images.
+            "tool_result" => return self.take_all(part.content, depth + 1),
             _ => return,
         };
         let Some(field) = field else { return };
@@ -101,6 +119,21 @@ impl Input {
         self.count(media, &text);
     }
 
+    /// Counts the source of an image or a document, as Anthropic's API has it.
+    fn take_source(&mut self, source: Option<&RawValue>, media: Media, depth: usize) {
+        let Some(source) = source.and_then(|source| serde_json::from_str::<Source<'_>>(source.get()).ok()) else {
+            return;
+        };
+        let media_type = source.media_type.as_deref().unwrap_or_default();
+        match &*source.kind {
+            "base64" => self.count_base64(media, media_type, &source.data.unwrap_or_default()),
+            "content" => self.take_all(source.content, depth + 1),
+            // Text is text.
+            "text" => {}
+            _ => self.unseen(media),
+        }
+    }
+
     fn count(&mut self, media: Media, text: &str) {
         let (kind, base64) = match text.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
             Some((kind, base64)) => (kind, base64),
@@ -108,6 +141,10 @@ impl Input {
             None if media != Media::Image && text.len() > 1_000 => ("", text),
             None => return self.unseen(media),
         };
+        self.count_base64(media, kind, base64);
+    }
+
+    fn count_base64(&mut self, media: Media, kind: &str, base64: &str) {
         self.text = self.text.saturating_sub(base64.len());
         let media = match kind.split(['/', ';']).next().unwrap_or_default() {
             "image" => Media::Image,
@@ -144,13 +181,16 @@ enum Media {
 }
 
 /// If a body has none of these, it is only text. `\u00` is here because an escape can hide any of the other words.
-const MEDIA: [&[u8]; 7] = [
+const MEDIA: [&[u8]; 10] = [
     b"\"image_url\"",
     b"\"input_image\"",
     b"\"video_url\"",
     b"\"input_audio\"",
     b"\"file\"",
     b"\"input_file\"",
+    b"\"image\"",
+    b"\"document\"",
+    b"\"computer_screenshot\"",
     b"\\u00",
 ];
 
@@ -158,12 +198,18 @@ const MEDIA: [&[u8]; 7] = [
 struct Body<'a> {
     #[serde(borrow, default)]
     messages: Vec<Message<'a>>,
+    /// The items of the Responses API, or a string.
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
+    /// What a tool answered, in the Responses API.
+    #[serde(borrow, default)]
+    output: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -178,7 +224,30 @@ struct Part<'a> {
     input_audio: Option<&'a RawValue>,
     #[serde(borrow, default)]
     file: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    file_data: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    file_url: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    source: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
 }
+
+#[derive(Deserialize)]
+struct Source<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    media_type: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    data: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+/// Contents within contents are not nested deeper than this.
+const MOST_DEPTH: usize = 4;
 
 /// The data of a part: the value itself, or one of its fields.
 #[derive(Deserialize)]
@@ -288,6 +357,39 @@ mod tests {
         assert_eq!(input.tokens(ProviderKind::Openai, "gpt-4o"), text + 2 * 11_000);
         assert_eq!(input.tokens(ProviderKind::Openai, "gpt-4o-mini"), text + 2 * 48_500);
         assert_eq!(input.tokens(ProviderKind::Google, "gemini-2.5-pro"), text + 2 * 2_500);
+    }
+
+    #[test]
+    fn media_of_every_protocol_are_found() {
+        let data = base64(&[7; 90_000]);
+        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}});
+        let (input, length) = of(json!([image]));
+        assert_eq!(input, Input { text: length - data.len(), images: 1, ..Input::default() });
+        let result =
+            json!([{"type": "tool_result", "tool_use_id": "t", "content": [image, {"type": "text", "text": "x"}]}]);
+        assert_eq!(of(result).0.images, 1, "what a tool answered");
+        let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": data});
+        let (input, length) = of(json!([{"type": "document", "source": pdf}]));
+        assert_eq!((input.pages, input.text), (3, length - data.len()));
+        let unseen = json!([{"type": "document", "source": {"type": "url", "url": "https://a/b"}}]);
+        assert_eq!(of(unseen).0.pages, UNSEEN_PAGES);
+        let text = json!({"type": "text", "media_type": "text/plain", "data": "x".repeat(900)});
+        let (input, length) = of(json!([{"type": "document", "source": text}]));
+        assert_eq!(input, Input { text: length, ..Input::default() });
+        let inner = json!([{"type": "document", "source": {"type": "content", "content": [image]}}]);
+        assert_eq!(of(inner).0.images, 1);
+        // The Responses API.
+        let (url, file) = (format!("data:image/png;base64,{data}"), format!("data:application/pdf;base64,{data}"));
+        let parts = json!([{"type": "input_image", "image_url": url}, {"type": "input_file", "file_data": file}]);
+        let items = json!({"model": "a", "input": [
+            {"role": "user", "content": parts},
+            {"type": "function_call_output", "output": [{"type": "input_image", "image_url": url}]},
+            {"type": "computer_call_output", "output": {"type": "computer_screenshot", "image_url": url}},
+        ]});
+        let items = items.to_string();
+        let input = Input::of(items.as_bytes());
+        assert_eq!((input.images, input.pages, input.text), (3, 3, items.len() - 4 * data.len()));
+        assert_eq!(Input::of(br#"{"input":"an \"image\"" ,"x":"image"}"#).images, 0);
     }
 
     #[test]

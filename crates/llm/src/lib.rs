@@ -4,12 +4,15 @@
 pub mod gateway;
 pub mod input;
 pub mod key;
+pub mod log_watch;
 pub mod model;
 pub mod own_request;
 pub mod quota;
 pub mod request_log;
 pub mod task;
+pub mod unlogged;
 pub mod usage;
+pub mod watch;
 
 use std::ops::Deref;
 use std::sync::Arc;

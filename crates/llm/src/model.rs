@@ -72,7 +72,7 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
             let all = instance::list(&app.db, instance::InstanceFilter::default(), sort, Page::ALL).await?;
             all.list
                 .iter()
-                .filter(|listed| listed.instance.is_on_server())
+                .filter(|listed| listed.instance.is_managed())
                 .map(|listed| listed.instance.id.clone())
                 .collect()
         }

@@ -4,10 +4,12 @@
 use std::time::{Duration, Instant};
 
 use base::{Error, Kind, Result, Secret};
+use http::HeaderMap;
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::App;
+use crate::unlogged::{self, Answered};
+use crate::{App, key};
 
 const LIST_LIMIT: Duration = Duration::from_secs(10);
 const CHAT_LIMIT: Duration = Duration::from_secs(60);
@@ -21,7 +23,7 @@ const MOST_SHOWN: usize = 200;
 /// The models that the gateway lists for the key.
 pub async fn models(app: &App, key: &Secret) -> Result<Vec<String>> {
     let url = app.upstream.gateway.chat_url().replace("/v1/chat/completions", "/v1/models");
-    let said = answer(app.upstream.http.get(url), key, LIST_LIMIT).await?;
+    let (said, _) = answer(app.upstream.http.get(url), key, LIST_LIMIT).await?;
     let list = said["data"].as_array().ok_or_else(|| odd("it sends no list of models"))?;
     Ok(list.iter().filter_map(|model| model["id"].as_str()).map(str::to_owned).collect())
 }
@@ -43,9 +45,20 @@ pub async fn chat(app: &App, key: &Secret, model: &str) -> Result<Reply> {
         "max_tokens": MOST_TOKENS,
         "stream": false,
     });
-    let began = Instant::now();
+    let (began, began_at) = (Instant::now(), app.clock.now());
     let request = app.upstream.http.post(app.upstream.gateway.chat_url()).json(&body);
-    let said = answer(request, key, CHAT_LIMIT).await?;
+    let (said, headers) = answer(request, key, CHAT_LIMIT).await?;
+    let count = |field: &str| said["usage"][field].as_i64();
+    let answered = Answered {
+        request_id: unlogged::request_id(app, &headers),
+        token_name: key::PLATFORM.to_owned(),
+        user_id: None,
+        prompt_tokens: count("prompt_tokens").unwrap_or_default(),
+        completion_tokens: count("completion_tokens").unwrap_or_default(),
+        estimated: count("prompt_tokens").is_none(),
+        began_at,
+    };
+    unlogged::count(app, answered).await?;
     let choice = said["choices"].get(0).ok_or_else(|| odd("its answer to a chat has no choices"))?;
     Ok(Reply {
         model: said["model"].as_str().unwrap_or(model).to_owned(),
@@ -54,15 +67,15 @@ pub async fn chat(app: &App, key: &Secret, model: &str) -> Result<Reply> {
     })
 }
 
-async fn answer(request: RequestBuilder, key: &Secret, limit: Duration) -> Result<Value> {
+async fn answer(request: RequestBuilder, key: &Secret, limit: Duration) -> Result<(Value, HeaderMap)> {
     let answered = async {
         let response = request.bearer_auth(key.expose()).send().await.map_err(|e| away(&e))?;
-        let status = response.status();
+        let (status, headers) = (response.status(), response.headers().clone());
         let body = read(response).await?;
         let said: Value = serde_json::from_slice(&body).unwrap_or_default();
         let message = said["error"]["message"].as_str().unwrap_or_default().replace(key.expose(), "(key)");
         match (status.is_success(), said["error"].is_object()) {
-            (true, false) if said.is_object() => Ok(said),
+            (true, false) if said.is_object() => Ok((said, headers)),
             (true, false) => Err(odd("it sends no JSON object")),
             _ => Err(odd(&format!("it answers {} {}", status.as_u16(), short(&message)))),
         }

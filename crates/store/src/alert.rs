@@ -92,6 +92,12 @@ pub async fn resolve(tx: &mut Tx, id: &AlertId, at: Timestamp) -> Result<bool> {
     Ok(tx.run("UPDATE alert SET resolved_at = ? WHERE id = ? AND resolved_at IS NULL", args![at, id]).await? == 1)
 }
 
+/// Changes the message of an alert. Returns whether it is another.
+pub async fn set_message(tx: &mut Tx, id: &AlertId, message: &str) -> Result<bool> {
+    let sql = "UPDATE alert SET message = ? WHERE id = ? AND message <> ?";
+    Ok(tx.run(sql, args![message, id, message]).await? == 1)
+}
+
 /// Records the task that delivers the alert when it opens.
 pub async fn set_delivery(tx: &mut Tx, id: &AlertId, task: &TaskId) -> Result<()> {
     tx.run("UPDATE alert SET delivery_id = ? WHERE id = ?", args![task.as_str(), id]).await.map(drop)

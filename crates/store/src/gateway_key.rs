@@ -7,9 +7,9 @@ use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
 use crate::conditions::Conditions;
-use crate::db::{Number, Record as _};
+use crate::db::{Number, Record as _, Value};
 use crate::seal::{Place, Sealer};
-use crate::{Conn, Db, Result, Tx, args, record, word};
+use crate::{Conn, Db, Result, Tx, args, record, usage, word};
 
 word! {
     /// The status that an administrator has set.
@@ -60,15 +60,111 @@ impl GatewayKey {
         self.logged_quota - self.quota_from
     }
 
-    /// The difference between the gateway's count of its usage and the sum of the log.
-    pub fn drift(&self) -> i64 {
-        self.used_quota + self.carried_quota - self.logged_quota
-    }
-
     /// Whether the gateway should accept the key.
     pub fn enabled(&self) -> bool {
         self.status == Status::Active && !self.user_revoked && !self.quota_spent
     }
+}
+
+record! {
+    /// What is known of a key at the gateway, beside what our record wants of it.
+    #[derive(Clone, Debug, Default)]
+    pub struct Observed {
+        /// What the gateway last said of it: see `State`; empty before that.
+        pub state: String,
+        /// Why the gateway has not followed the last change yet.
+        pub problem: String,
+        /// By how much the gateway's count and the log stayed apart when they were compared; `None` where they could
+        /// not be.
+        pub drift: Option<i64>,
+    }
+}
+
+impl Observed {
+    /// Whether the gateway accepts the key; `None` if that is not known.
+    pub fn is_on(&self) -> Option<bool> {
+        match self.state.as_str() {
+            ON | "valid" | "exhausted" => Some(true),
+            OFF | "invalid" | "denied" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// The states of a key that should be off: the gateway accepts it all the same, or does not. One that should be on is
+/// valid, exhausted, invalid or denied.
+pub const ON: &str = "on";
+pub const OFF: &str = "off";
+
+pub async fn observed(conn: impl Into<Conn<'_>>, id: &KeyId) -> Result<Observed> {
+    let sql = "SELECT state, problem, drift FROM gateway_key WHERE id = ?";
+    Ok(conn.into().first(sql, args![id.as_str()]).await?.unwrap_or_default())
+}
+
+/// Records why the gateway does not follow; empty when it did.
+pub async fn set_problem(db: &Db, id: &KeyId, problem: &str) -> Result<()> {
+    let sql = "UPDATE gateway_key SET problem = ? WHERE id = ? AND problem <> ?";
+    db.run(sql, args![problem, id, problem]).await.map(drop)
+}
+
+/// Records what the gateway was made to do.
+pub async fn set_applied(tx: &mut Tx, id: &KeyId, state: &str) -> Result<()> {
+    tx.run("UPDATE gateway_key SET state = ?, problem = '' WHERE id = ?", args![state, id]).await.map(drop)
+}
+
+pub async fn set_drift(tx: &mut Tx, id: &KeyId, drift: Option<i64>) -> Result<()> {
+    tx.run("UPDATE gateway_key SET drift = ? WHERE id = ?", args![drift, id]).await.map(drop)
+}
+
+record! {
+    /// A key that should not open the gateway, or should be another one, and that the gateway still accepts as it is.
+    #[derive(Clone, Debug)]
+    pub struct Unrevoked {
+        pub id: KeyId,
+        pub name: String,
+        /// What the gateway last said of it: see `ON`.
+        pub state: String,
+        pub problem: String,
+        pub updated_at: Timestamp,
+    }
+}
+
+/// Which keys `unrevoked` looks at.
+pub enum Of<'a> {
+    All,
+    /// Those of the instances that a user holds.
+    User(&'a UserId),
+}
+
+/// Keys that should not open the gateway any more and may still do so: it has not followed, or accepts them all the same.
+const MAY_OPEN: &str =
+    "(dirty = 1 AND (rotate = 1 OR status = 'disabled' OR user_revoked = 1 OR quota_spent = 1)) OR state = 'on'";
+
+/// Other keys whose last change the gateway has refused.
+pub async fn unapplied(db: &Db, limit: i64) -> Result<Vec<Unrevoked>> {
+    let sql = format!(
+        "SELECT {} FROM gateway_key WHERE deleted_at IS NULL AND dirty = 1 AND problem <> '' AND NOT ({MAY_OPEN}) \
+         ORDER BY updated_at, id LIMIT ?",
+        Unrevoked::COLUMNS
+    );
+    db.all(&sql, args![limit]).await
+}
+
+pub async fn unrevoked(db: &Db, of: Of<'_>, limit: i64) -> Result<Vec<Unrevoked>> {
+    let (clause, mut args) = match of {
+        Of::All => ("", args![]),
+        Of::User(user) => (
+            " AND instance_id IN (SELECT instance_id FROM binding WHERE user_id = ? AND ended_at IS NULL)",
+            args![user.as_str()],
+        ),
+    };
+    args.push(Value::from(limit));
+    let sql = format!(
+        "SELECT {} FROM gateway_key WHERE deleted_at IS NULL AND gateway_id <> '' AND ({MAY_OPEN}){clause} \
+         ORDER BY updated_at, id LIMIT ?",
+        Unrevoked::COLUMNS
+    );
+    db.all(&sql, args).await
 }
 
 pub fn place(id: &str) -> Place<'_> {
@@ -202,21 +298,25 @@ record! {
     }
 }
 
-/// The keys of all users that may have to be switched, by the sums of a local day.
-pub async fn spent_days(db: &Db, date: &str, midnight: Timestamp) -> Result<Vec<SpentDay>> {
+/// The keys of all users that may have to be switched, by the sums of a local day and by what was answered and is not
+/// logged yet. With `every_limited`, those of every user who has a daily quota.
+pub async fn spent_days(db: &Db, date: &str, midnight: Timestamp, every_limited: bool) -> Result<Vec<SpentDay>> {
     let sql = "WITH today AS (SELECT token_name, CAST(SUM(prompt_tokens + completion_tokens) AS BIGINT) AS tokens \
             FROM usage_daily WHERE date >= ? GROUP BY token_name), \
         spent AS (SELECT b.user_id AS user_id, CAST(SUM(t.tokens) AS BIGINT) AS tokens, \
             CAST(MAX(CASE WHEN b.created_at > ? OR b.ended_at IS NOT NULL THEN 1 ELSE 0 END) AS BIGINT) AS is_partial \
             FROM today t JOIN binding b ON b.instance_id = t.token_name AND (b.ended_at IS NULL OR b.ended_at > ?) \
-            GROUP BY b.user_id) \
+            GROUP BY b.user_id), \
+        unlogged AS (SELECT user_id, CAST(SUM(prompt_tokens + completion_tokens) AS BIGINT) AS tokens FROM unlogged_request \
+            WHERE answered_at >= ? AND user_id IS NOT NULL GROUP BY user_id) \
         SELECT k.id AS key_id, u.id AS user_id, u.quota_daily AS quota_daily, k.quota_spent AS quota_spent, \
-            COALESCE(s.tokens, 0) AS at_most, COALESCE(s.is_partial, 0) AS is_partial FROM gateway_key k \
+            COALESCE(s.tokens, 0) + COALESCE(w.tokens, 0) AS at_most, COALESCE(s.is_partial, 0) AS is_partial FROM gateway_key k \
         JOIN binding b ON b.instance_id = k.instance_id AND b.ended_at IS NULL \
         JOIN instance i ON i.id = b.instance_id AND i.deleted_at IS NULL JOIN users u ON u.id = b.user_id \
-        LEFT JOIN spent s ON s.user_id = u.id WHERE k.deleted_at IS NULL \
-        AND (k.quota_spent = 1 OR (u.quota_daily > 0 AND COALESCE(s.tokens, 0) >= u.quota_daily)) ORDER BY k.id";
-    db.all(sql, args![date, midnight, midnight]).await
+        LEFT JOIN spent s ON s.user_id = u.id LEFT JOIN unlogged w ON w.user_id = u.id WHERE k.deleted_at IS NULL \
+        AND (k.quota_spent = 1 OR (u.quota_daily > 0 \
+            AND (? = 1 OR COALESCE(s.tokens, 0) + COALESCE(w.tokens, 0) >= u.quota_daily))) ORDER BY k.id";
+    db.all(sql, args![date, midnight, midnight, midnight, every_limited]).await
 }
 
 /// Writes back the fields that may change.
@@ -260,9 +360,11 @@ pub async fn set_secret(tx: &mut Tx, id: &str, sealed: &str, hash: &str, at: Tim
 /// Initialises the sums of a new record from the log. What the log has beyond the usage of this key was used by earlier
 /// keys of its name.
 pub async fn set_logged(tx: &mut Tx, id: &KeyId) -> Result<()> {
-    let sql = "UPDATE gateway_key SET logged_quota = COALESCE((SELECT CAST(SUM(u.quota) AS BIGINT) FROM usage_daily u \
-        WHERE u.token_name = gateway_key.name), 0) WHERE id = ?";
-    tx.run(sql, args![id]).await?;
+    let Some(key) = find(&mut *tx, id).await? else { return Ok(()) };
+    let logged = usage::of_all_time(&mut *tx, &key.name).await?;
+    let quota = logged.quota();
+    let sql = "UPDATE gateway_key SET logged_quota = ?, logged_rest = ? WHERE id = ?";
+    tx.run(sql, args![quota, logged.rest_of(quota), id]).await?;
     let sql = "UPDATE gateway_key SET carried_quota = logged_quota - used_quota, quota_from = logged_quota - used_quota WHERE id = ?";
     tx.run(sql, args![id]).await.map(drop)
 }
@@ -281,7 +383,7 @@ pub async fn mark_revoked(tx: &mut Tx, user: &UserId, revoked: bool, at: Timesta
     let sql = format!("{} AND {held} AND user_revoked <> ? ORDER BY name{}", select(), tx.dialect().for_update());
     let locked: Vec<GatewayKey> = tx.all(&sql, args![user.as_str(), revoked]).await?;
     let sql = format!(
-        "UPDATE gateway_key SET user_revoked = ?, dirty = 1, updated_at = ? WHERE id = ? AND {held} AND user_revoked <> ?"
+        "UPDATE gateway_key SET user_revoked = ?, dirty = 1, problem = '', updated_at = ? WHERE id = ? AND {held} AND user_revoked <> ?"
     );
     let mut changed = vec![];
     for key in locked {

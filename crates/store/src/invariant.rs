@@ -113,10 +113,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "the total of a token is the sum of its days",
         sql: "SELECT d.token_name AS id FROM (SELECT token_name, SUM(requests) AS requests, SUM(errors) AS errors, \
-            SUM(prompt_tokens) AS prompt_tokens, SUM(completion_tokens) AS completion_tokens, SUM(quota) AS quota \
-            FROM usage_daily GROUP BY token_name) d LEFT JOIN usage_total t ON t.token_name = d.token_name \
+            SUM(prompt_tokens) AS prompt_tokens, SUM(completion_tokens) AS completion_tokens, SUM(quota) AS quota, \
+            SUM(quota_rest) AS quota_rest FROM usage_daily GROUP BY token_name) d LEFT JOIN usage_total t ON t.token_name = d.token_name \
             AND t.requests = d.requests AND t.errors = d.errors AND t.prompt_tokens = d.prompt_tokens \
-            AND t.completion_tokens = d.completion_tokens AND t.quota = d.quota WHERE t.token_name IS NULL",
+            AND t.completion_tokens = d.completion_tokens AND t.quota = d.quota AND t.quota_rest = d.quota_rest WHERE t.token_name IS NULL",
     },
     // Counted, not compared by time: a clock may be set back within a transaction.
     Rule {

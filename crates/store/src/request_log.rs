@@ -9,7 +9,7 @@ pub use crate::request::{NewRequest, RequestType};
 use crate::search::{Depth, Found, Range};
 use crate::{Conn, Db, Result, Tx, args, binding, record, usage};
 
-/// Rows per `INSERT`: 13 values each, and SQLite allows 32,766 in one statement.
+/// Rows per `INSERT`: 14 values each, and SQLite allows 32,766 in one statement.
 const BATCH: usize = 500;
 
 record! {
@@ -44,15 +44,33 @@ const COLUMNS: &str = "id, request_id, token_name, model, provider, type, is_str
 /// Writes requests and adds them to the sums, in one transaction. Rows without a token name are not requests and are
 /// skipped.
 pub async fn add(tx: &mut Tx, zone: &Zone, requests: &[NewRequest]) -> Result<()> {
-    let requests: Vec<&NewRequest> = requests.iter().filter(|r| !r.token_name.is_empty()).collect();
+    write(tx, zone, requests.iter().map(|request| (request, 0)).collect()).await
+}
+
+/// A request whose cost is no whole number of units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExactRequest {
+    /// Its quota is the cost in units, rounded.
+    pub request: NewRequest,
+    /// The exact cost less that, in billionths of a dollar.
+    pub quota_rest: i64,
+}
+
+/// The same with exact costs.
+pub async fn add_exact(tx: &mut Tx, zone: &Zone, requests: &[ExactRequest]) -> Result<()> {
+    write(tx, zone, requests.iter().map(|exact| (&exact.request, exact.quota_rest)).collect()).await
+}
+
+async fn write(tx: &mut Tx, zone: &Zone, mut requests: Vec<(&NewRequest, i64)>) -> Result<()> {
+    requests.retain(|(request, _)| !request.token_name.is_empty());
     for batch in requests.chunks(BATCH) {
-        let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
+        let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
         let sql = format!(
             "INSERT INTO request_log (request_id, token_name, model, provider, type, is_stream, prompt_tokens, \
-             completion_tokens, quota, duration_ms, error_message, estimated, created_at) VALUES {marks}"
+             completion_tokens, quota, quota_rest, duration_ms, error_message, estimated, created_at) VALUES {marks}"
         );
-        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 13);
-        for request in batch {
+        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 14);
+        for (request, rest) in batch {
             args.extend(args![
                 &request.request_id,
                 &request.token_name,
@@ -63,6 +81,7 @@ pub async fn add(tx: &mut Tx, zone: &Zone, requests: &[NewRequest]) -> Result<()
                 request.prompt_tokens,
                 request.completion_tokens,
                 request.quota,
+                *rest,
                 request.duration_ms,
                 &request.error_message,
                 request.estimated,

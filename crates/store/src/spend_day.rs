@@ -5,7 +5,8 @@ use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
 use crate::conditions::Conditions;
-use crate::db::{Number, Record as _};
+use crate::db::{Record as _, Value};
+use crate::usage::Sums;
 use crate::{Conn, Db, Result, Tx, args, record};
 
 record! {
@@ -50,15 +51,27 @@ pub async fn before(db: &Db, date: &str) -> Result<Option<SpendDay>> {
 
 /// The quota of a local day by our sums.
 pub async fn summed(db: &Db, date: &str) -> Result<i64> {
-    let sql = "SELECT CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS n FROM usage_daily WHERE date = ?";
-    let number: Number = Conn::from(db).one(sql, args![date]).await?;
-    Ok(number.n)
+    let sql = "SELECT CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS units, CAST(COALESCE(SUM(quota_rest), 0) AS BIGINT) AS rest \
+        FROM usage_daily WHERE date = ?";
+    cost(db, sql, args![date]).await
 }
 
 /// The same from the rows of the log: successes minus refunds.
 pub async fn logged(db: &Db, from: Timestamp, to: Timestamp) -> Result<i64> {
-    let sql = "SELECT CAST(COALESCE(SUM(CASE type WHEN 2 THEN quota WHEN 6 THEN -quota ELSE 0 END), 0) AS BIGINT) AS n \
-        FROM request_log WHERE created_at >= ? AND created_at < ?";
-    let number: Number = Conn::from(db).one(sql, args![from, to]).await?;
-    Ok(number.n)
+    let sum = |column: &str| {
+        let signed = format!("CASE type WHEN 2 THEN {column} WHEN 6 THEN -{column} ELSE 0 END");
+        format!("CAST(COALESCE(SUM({signed}), 0) AS BIGINT)")
+    };
+    let (units, rest) = (sum("quota"), sum("quota_rest"));
+    let sql =
+        format!("SELECT {units} AS units, {rest} AS rest FROM request_log WHERE created_at >= ? AND created_at < ?");
+    cost(db, &sql, args![from, to]).await
+}
+
+record! { struct Cost { units: i64, rest: i64 } }
+
+/// The cost in quota units, rounded once.
+async fn cost(db: &Db, sql: &str, args: Vec<Value>) -> Result<i64> {
+    let cost: Cost = Conn::from(db).one(sql, args).await?;
+    Ok(Sums { units: cost.units, rest: cost.rest, ..Sums::default() }.quota())
 }

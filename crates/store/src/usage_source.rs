@@ -57,6 +57,19 @@ pub async fn step(tx: &mut Tx, name: &str, from: &Source, to: &Source) -> Result
     Ok(tx.run(sql, args).await? == 1)
 }
 
+/// Records that rows were read.
+pub async fn set_moved(tx: &mut Tx, name: &str, at: Timestamp) -> Result<()> {
+    tx.run("UPDATE usage_source SET moved_at = ? WHERE name = ?", args![at, name]).await.map(drop)
+}
+
+record! { struct Moved { moved_at: Timestamp } }
+
+/// When rows were last read; `None` if this log was never looked at.
+pub async fn moved_at(db: &Db, name: &str) -> Result<Option<Timestamp>> {
+    let moved: Option<Moved> = db.first("SELECT moved_at FROM usage_source WHERE name = ?", args![name]).await?;
+    Ok(moved.map(|moved| moved.moved_at))
+}
+
 /// The missing ids, lowest first.
 pub async fn gaps(db: &Db, name: &str) -> Result<Vec<Gap>> {
     let sql = "SELECT first_id, last_id, created_at FROM usage_gap WHERE source = ? ORDER BY first_id";

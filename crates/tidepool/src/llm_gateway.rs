@@ -18,7 +18,7 @@ pub fn open(config: &GatewayConfig, db: &Db, sealer: &Arc<Sealer>) -> Result<Llm
         Some(foreign) => {
             let kind = Kind::find(&config.kind).ok_or_else(|| Error::internal("an unknown kind of gateway"))?;
             let settings = Settings { url: config.url.clone(), admin_token: foreign.admin_token.clone() };
-            Llm::foreign((kind.open)(&settings)?)
+            Ok(Llm::foreign((kind.open)(&settings)?)?.with_keys_off_without_log(foreign.keys_off_without_log))
         }
     }
 }

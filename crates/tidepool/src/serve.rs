@@ -111,7 +111,7 @@ impl Running {
             running.quotas.spawn(keep_quotas(running.app.clone(), log, quotas_stopped));
         } else if let Some(log) = log {
             let settings = &config.gateway;
-            let timing = gateway::Timing::default();
+            let timing = gateway::Timing { body_bytes: settings.body_bytes, ..gateway::Timing::default() };
             let gateway = Gateway::open(running.app.llm.clone(), log, &settings.providers, timing).await?;
             let listener = TcpListener::bind(settings.listen).await.map_err(|e| {
                 Error::internal(format_args!("cannot listen on {} for the LLM gateway: {e}", settings.listen))
@@ -167,7 +167,7 @@ impl Running {
             running.tasks.spawn(async move {
                 tokio::select! {
                     () = llm::usage::reader::follow(&*app.feed, &app.db.heartbeats) => {}
-                    () = llm::key::watch_quotas(&app, leads) => {}
+                    () = llm::watch::watch_quotas(&app, leads) => {}
                     _ = stopped.wait_for(|stop| *stop) => {}
                 }
             });

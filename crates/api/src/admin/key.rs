@@ -4,6 +4,7 @@ use base::id::{InstanceId, KeyId};
 use base::money::Spend;
 use base::{Error, Listing, Name, Sort, Text};
 use llm::key::{self, New, Spent};
+use llm::log_watch;
 use queue::permission::Permission;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -33,20 +34,32 @@ pub struct KeyItem {
     key: String,
     /// What an administrator wants of it.
     status: KeyStatus,
-    /// Whether it opens the gateway at present.
+    /// Whether it opens the gateway at present, as far as is known.
     enabled: bool,
+    /// What our records want: on or off.
+    desired: Switch,
+    /// What the gateway last said: on, off, or unknown.
+    actual: Switch,
+    /// The gateway has not followed the last change yet.
+    pending: bool,
+    /// Why it has not, where that is known; else empty.
+    problem: String,
     /// Off because its instance's user is revoked.
     user_revoked: bool,
-    /// Off because its user's daily quota is spent.
+    /// Off because its user's daily quota is spent, or cannot be counted: see `log_silent`.
     quota_spent: bool,
+    /// Its user's daily quota cannot be counted, because the gateway's log says nothing, and the setting
+    /// `keys_off_without_log` has such keys switched off meanwhile.
+    log_silent: bool,
     /// Quota units in all (500000 are one dollar); null means no limit.
     quota: Option<i64>,
     /// What the gateway says was used, when it was last asked.
     used_quota: i64,
     /// What the request log sums up to.
     logged_quota: i64,
-    /// What the gateway says was used under this name, less what the log sums up to: anything but 0 is drift. null
-    /// before the first check.
+    /// What the gateway says was used under this name, less what the log sums up to, when they were last compared
+    /// (POST /keys/{id}/sync): anything but 0 is drift. null where they cannot be compared: before the first check, with the
+    /// embedded gateway, for a one-api token without a limit, and while the log cannot be read.
     drift_quota: Option<i64>,
     /// US dollars since local midnight.
     spend_today: f64,
@@ -64,12 +77,20 @@ pub struct MadeKey {
     secret: Option<String>,
 }
 
-fn item(api: &Api, spent: Spent) -> Result<KeyItem, ApiError> {
-    let Spent { key, today, month } = spent;
+fn item(api: &Api, spent: Spent, log_silent: bool) -> Result<KeyItem, ApiError> {
+    let is_on = spent.is_on(api.app.upstream.embedded);
+    let Spent { key, observed, today, month } = spent;
     let masked = key.key(&api.app.sealer).map_err(Error::from)?.masked();
+    let pending = key.dirty && !api.app.upstream.embedded;
     Ok(KeyItem {
-        enabled: key.enabled(),
-        drift_quota: key.last_checked_at.map(|_| key.drift()),
+        // A change that has not arrived: it is as it was before, where nothing else is known.
+        enabled: is_on.unwrap_or(key.enabled() != pending),
+        desired: if key.enabled() { Switch::On } else { Switch::Off },
+        actual: is_on.map_or(Switch::Unknown, |on| if on { Switch::On } else { Switch::Off }),
+        pending,
+        problem: observed.problem,
+        log_silent: log_silent && key.quota_spent,
+        drift_quota: observed.drift,
         id: key.id.into(),
         instance_id: key.instance_id.map(Into::into),
         name: key.name,
@@ -96,6 +117,15 @@ pub struct KeyQuery {
     sort: Option<String>,
 }
 
+/// Whether a key opens the gateway.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Switch {
+    On,
+    Off,
+    Unknown,
+}
+
 /// The sub keys that the platform keeps, masked.
 #[utoipa::path(get, path = "/keys", tag = "keys", params(KeyQuery, Paging), responses((status = 200, body = Listing<KeyItem>)))]
 async fn list(_: Admin, api: State, Query(query): Query<KeyQuery>, paging: Paging) -> Answer<Listing<KeyItem>> {
@@ -103,7 +133,8 @@ async fn list(_: Admin, api: State, Query(query): Query<KeyQuery>, paging: Pagin
     let sort = Sort::asked(query.sort.as_deref(), store::gateway_key::SORTS, newest)?;
     api.app.feed.pull().await;
     let keys = key::list(&api.app, query.q.as_deref(), sort, paging.page(50)?).await?;
-    let list = keys.list.into_iter().map(|spent| item(&api, spent)).collect::<Result<Vec<_>, _>>()?;
+    let log_silent = log_watch::holds_keys(&api.app).await?;
+    let list = keys.list.into_iter().map(|spent| item(&api, spent, log_silent)).collect::<Result<Vec<_>, _>>()?;
     Ok(Data(Listing { list, total: keys.total }))
 }
 
@@ -142,7 +173,8 @@ async fn create(who: Admin, api: State, Body(body): Body<NewKey>) -> Answer<Made
         Some(_) => None,
         None => Some(made.key.key(&api.app.sealer).map_err(Error::from)?.expose().to_owned()),
     };
-    Ok(Data(MadeKey { key: item(&api, made)?, secret }))
+    let log_silent = log_watch::holds_keys(&api.app).await?;
+    Ok(Data(MadeKey { key: item(&api, made, log_silent)?, secret }))
 }
 
 /// Deletes a sub key, at the gateway too. One without an instance is a super_admin's to delete.
@@ -159,9 +191,11 @@ async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Delete
 /// Reads the key at the gateway, compares its use with the log, and writes it to its instance (a task).
 ///
 /// A difference between what the gateway says was used and what the log sums up to is drift: it is answered in
-/// `drift_quota` and recorded as a warning.
+/// `drift_quota` and recorded as a warning. Both may be late by some seconds, so where they differ they are read again after
+/// that time (3 s, litellm 15 s), and only a difference that stays is drift.
 #[utoipa::path(post, path = "/keys/{id}/sync", tag = "keys", params(("id" = String, Path)), responses((status = 200, body = KeyItem)))]
 async fn sync(who: Admin, api: State, Path(id): Path<KeyId>) -> Answer<KeyItem> {
     let synced = key::sync(&api.app, &who.by, &id).await?;
-    Ok(Data(item(&api, synced)?))
+    let log_silent = log_watch::holds_keys(&api.app).await?;
+    Ok(Data(item(&api, synced, log_silent)?))
 }

@@ -188,7 +188,7 @@ async fn stats(_: Admin, api: State, Query(of): Query<StatsOf>) -> Answer<LlmSta
             department: named(Grouping::Department),
             calls: stat.sums.requests,
             tokens: stat.sums.tokens(),
-            cost_usd: Spend(stat.sums.quota).usd(),
+            cost_usd: Spend(stat.sums.quota()).usd(),
             key: stat.key,
         }
     };

@@ -91,7 +91,7 @@ async fn known_today(api: &Api, who: &Employee) -> base::Result<HashMap<String, 
 fn own(api: &Api, today: &HashMap<String, Sums>, held: Held) -> Result<OwnInstance, ApiError> {
     let instance = held.instance;
     let sums = today.get(instance.id.as_str()).copied().unwrap_or_default();
-    let today = Today { requests: sums.requests, total_tokens: sums.tokens(), cost_usd: Spend(sums.quota).usd() };
+    let today = Today { requests: sums.requests, total_tokens: sums.tokens(), cost_usd: Spend(sums.quota()).usd() };
     let token = instance.token(&api.app.sealer).map_err(base::Error::from)?;
     Ok(OwnInstance {
         id: instance.id.into(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use base::id::KeyId;
 use base::{Clock, Kind as ErrorKind, Result, Secret};
 use futures_util::future::BoxFuture;
-use remote::llm::{Balance, Gateway, Health, KeyState, KeyStatus, Kind, NewKey, RemoteKey, Settings};
+use remote::llm::{AdminToken, Balance, Gateway, Health, KeyState, KeyStatus, Kind, NewKey, RemoteKey, Settings};
 use store::gateway_key::{self, GatewayKey, Status};
 use store::seal::Sealer;
 use store::{Db, model};
@@ -19,6 +19,8 @@ pub static KIND: Kind = Kind {
     name_limit: 100,
     logs_failures: true,
     row_delay: Duration::from_secs(3),
+    charges_fractions: false,
+    request_id_header: None,
     open: cannot_be_opened,
 };
 
@@ -55,6 +57,7 @@ impl Embedded {
             remain_quota: key.quota.map(|quota| (quota - used).max(0)),
             quota: key.quota,
             used_quota: used,
+            is_counted: true,
             gateway_id: key.id.into(),
             name: key.name,
         })
@@ -144,6 +147,11 @@ impl Gateway for Embedded {
         Box::pin(self.look())
     }
 
+    /// Its keys are our records.
+    fn check_admin_token(&self) -> BoxFuture<'_, AdminToken> {
+        Box::pin(async { AdminToken::Accepted })
+    }
+
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(async {
             let models = model::all(&self.db).await?;
@@ -203,8 +211,13 @@ impl Gateway for Embedded {
 
     fn balance(&self) -> BoxFuture<'_, Result<Balance>> {
         Box::pin(async {
-            let used = store::usage::totals(&self.db).await?.iter().map(|total| total.sums.quota).sum();
-            Ok(Balance { remain: None, used })
+            let mut used = store::usage::Sums::default();
+            store::usage::totals(&self.db).await?.iter().for_each(|total| used += total.sums);
+            Ok(Balance { remain: None, used: used.quota() })
         })
+    }
+
+    fn counted(&self) -> BoxFuture<'_, Result<i64>> {
+        Box::pin(async { Ok(self.balance().await?.used) })
     }
 }

@@ -7,7 +7,7 @@ mod apply;
 mod embedded;
 mod need;
 mod turn;
-mod watch;
+mod unrevoked;
 
 use base::id::{InstanceId, KeyId, UserId};
 use base::secret::random_token;
@@ -21,10 +21,11 @@ use store::{Tx, gateway_key, instance, usage, user};
 
 use crate::App;
 use crate::task::SyncKeyToInstance;
-pub use apply::{ApplyKey, agree, sync};
+pub use apply::{ApplyKey, Counted, agree, apart, nearest, sync};
 pub use embedded::Embedded;
 pub use need::{of_instance, platform};
-pub use watch::{look, remind, watch_once, watch_quotas};
+pub use store::gateway_key::{Observed, Unrevoked};
+pub use unrevoked::{alert_unrevoked, unrevoked, unrevoked_of};
 
 /// The name of the platform's own key at the gateway, and what lists show instead of an instance for its calls.
 pub const PLATFORM: &str = "admin-token";
@@ -33,6 +34,8 @@ pub const PLATFORM_MARK: &str = "admin token";
 /// A key with its usage.
 pub struct Spent {
     pub key: GatewayKey,
+    /// What is known of it at the gateway.
+    pub observed: Observed,
     /// Quota units since local midnight, and since the first of the month.
     pub today: i64,
     pub month: i64,
@@ -63,9 +66,19 @@ async fn spent(app: &App, key: GatewayKey) -> Result<Spent> {
     let days = usage::daily(&app.db, today.first_of_month(), Some(&key.name)).await?;
     let sum = |since: jiff::civil::Date| {
         let since = since.to_string();
-        days.iter().filter(|day| day.date >= since).map(|day| day.sums.quota).sum()
+        let mut sums = usage::Sums::default();
+        days.iter().filter(|day| day.date >= since).for_each(|day| sums += day.sums);
+        sums.quota()
     };
-    Ok(Spent { today: sum(today), month: sum(today.first_of_month()), key })
+    let observed = gateway_key::observed(&app.db, &key.id).await?;
+    Ok(Spent { today: sum(today), month: sum(today.first_of_month()), observed, key })
+}
+
+impl Spent {
+    /// Whether the key opens the gateway at present; `None` if that is not known. Our own gateway reads the record.
+    pub fn is_on(&self, embedded: bool) -> Option<bool> {
+        if embedded { Some(self.key.enabled()) } else { self.observed.is_on() }
+    }
 }
 
 /// A key that an administrator creates.
@@ -116,17 +129,24 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
 
 /// Makes the gateway follow our record: the embedded one is notified, a foreign one is changed by a task. Use the
 /// priority `Security` only to take access away from somebody: quotas and reminders must not delay that.
-async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, source: &str) -> Result<()> {
+pub(crate) async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, source: &str) -> Result<()> {
     if !app.upstream.embedded {
         task::enqueue_at(app, tx, priority, &ApplyKey { key_id: key.id.clone() }, source).await?;
     }
     Ok(tx.notify(Notice::new(Topic::Key, &key.id)).await?)
 }
 
+/// Has a foreign gateway brought to our record of a key, because it was found to differ.
+pub async fn switch(app: &App, tx: &mut Tx, mut key: GatewayKey, source: &str) -> Result<()> {
+    (key.dirty, key.updated_at) = (true, app.clock.now());
+    gateway_key::update(tx, &key).await?;
+    follow(app, tx, &key, Priority::Security, source).await
+}
+
 /// Enqueues writing an instance's key to it, if the instance is on a server.
 async fn enqueue_sync_key(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
     let found = instance::find(&mut *tx, instance).await?;
-    if found.is_some_and(|instance| instance.is_on_server()) {
+    if found.is_some_and(|instance| instance.is_managed()) {
         let payload = SyncKeyToInstance { instance_id: instance.clone() };
         task::enqueue(app, tx, &payload, source, None).await?;
     }

@@ -96,6 +96,9 @@ pub(super) async fn make(
         Err(other) => return Err(other.into()),
     }
     gateway_key::set_logged(&mut tx, &key.id).await?;
+    if turn.is_some() {
+        gateway_key::set_applied(&mut tx, &key.id, "valid").await?;
+    }
     if let Some(holder) = locked.and_then(|locked| locked.holder) {
         super::follow_holder(app, &mut tx, &key, &holder, "user status").await?;
     }

@@ -10,8 +10,9 @@ use store::lease::{self, Term};
 
 use crate::App;
 
-/// How long the lease lasts: longer than all calls under it can take, each with its timeout of ten seconds.
-const LONGEST: SignedDuration = SignedDuration::from_secs(150);
+/// How long the lease lasts: longer than all calls under it can take, each with its timeout of ten seconds and its wait
+/// for a slot.
+const LONGEST: SignedDuration = SignedDuration::from_secs(300);
 /// How long a caller waits for the lease, and how often it tries.
 const PATIENCE: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(100);

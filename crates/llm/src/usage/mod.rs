@@ -15,8 +15,8 @@ pub use store::usage::Sums;
 pub use feed::{AsOf, Feed, Local};
 pub use own::{Day, Own, Window, Windows};
 pub use retention::forget_old;
-pub use spent::spent;
 pub(crate) use spent::spent_in;
+pub use spent::{spent, spent_and_unlogged};
 pub use stats::{Grouping, Stat, TokenDay, days, department, stats};
 
 /// The longest period of a query, in days.

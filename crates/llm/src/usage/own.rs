@@ -111,7 +111,7 @@ impl Own {
         for (_, groups) in self.groups(app, Some(first), None).await? {
             for group in groups {
                 let Ok(date) = group.date.parse::<Date>() else { continue };
-                if group.sums.requests > 0 || group.sums.quota != 0 {
+                if group.sums.requests > 0 || group.sums.quota() != 0 {
                     *days.entry(date).or_default() += group.sums;
                 }
             }
@@ -127,7 +127,7 @@ impl Own {
                 *models.entry(group.model).or_default() += group.sums;
             }
         }
-        let mut models: Vec<_> = models.into_iter().filter(|(_, s)| s.requests > 0 || s.quota != 0).collect();
+        let mut models: Vec<_> = models.into_iter().filter(|(_, s)| s.requests > 0 || s.quota() != 0).collect();
         models.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.tokens()));
         Ok(models)
     }

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use base::Result;
 use jiff::{SignedDuration, ToSpan as _};
-use store::{quota_grant, request_log, usage};
+use store::{quota_grant, request_log, unlogged_request, usage};
 
 use crate::App;
 
 /// Rows per statement, and the pause after it, in which others can write.
 const BATCH: i64 = 1000;
 const PAUSE: Duration = Duration::from_millis(10);
-/// A grant that was not changed for this long belongs to a past day or to a dead process.
+/// A grant that was not changed for this long belongs to a past day or to a dead process, and an answer that the log
+/// does not have by then is one that the gateway lost.
 const GRANT: SignedDuration = SignedDuration::from_hours(48);
 
 /// Deletes requests that are older than the retention period. Returns how many.
@@ -32,5 +33,6 @@ pub async fn forget_old(app: &App) -> Result<u64> {
         tokio::time::sleep(PAUSE).await;
     }
     quota_grant::forget_before(&app.db, now - GRANT).await?;
+    unlogged_request::forget_before(&app.db, now - GRANT).await?;
     Ok(gone)
 }

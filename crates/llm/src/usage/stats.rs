@@ -49,12 +49,11 @@ pub async fn stats(app: &App, grouping: Grouping, first: Date) -> Result<Vec<Sta
     }
     let stat = |Keyed { key, sums }| Stat { name: names.get(&key).unwrap_or(&key).clone(), key, sums };
     let mut stats: Vec<Stat> =
-        keyed.into_iter().filter(|k| k.sums.requests > 0 || k.sums.quota != 0).map(stat).collect();
+        keyed.into_iter().filter(|k| k.sums.requests > 0 || k.sums.quota() != 0).map(stat).collect();
     match grouping {
         Grouping::Date => stats.sort_by(|a, b| b.key.cmp(&a.key)),
-        _ => {
-            stats.sort_by(|a, b| (b.sums.quota, b.sums.tokens(), &a.key).cmp(&(a.sums.quota, a.sums.tokens(), &b.key)))
-        }
+        _ => stats
+            .sort_by(|a, b| (b.sums.quota(), b.sums.tokens(), &a.key).cmp(&(a.sums.quota(), a.sums.tokens(), &b.key))),
     }
     Ok(stats)
 }
@@ -94,7 +93,7 @@ async fn by_holder(app: &App, first: Date, name: impl Fn(&binding::UsagePeriod) 
 /// Sums by day and instance, newest day first.
 pub async fn days(app: &App, first: Date, instance: Option<&str>) -> Result<Vec<TokenDay>> {
     let days = usage::daily(&app.db, first, instance).await?;
-    Ok(days.into_iter().filter(|d| d.sums.requests > 0 || d.sums.quota != 0).collect())
+    Ok(days.into_iter().filter(|d| d.sums.requests > 0 || d.sums.quota() != 0).collect())
 }
 
 /// The instances of a department, and how many people it has.

@@ -7,19 +7,23 @@ use reqwest::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::KeyState;
+use super::pace::{Lane, Limit, Pacer, Patience};
+use super::{AdminToken, KeyState};
 use crate::http;
 
 /// A management API never sends a longer answer.
 const LONGEST: usize = 16 << 20;
 /// When to repeat a throttled call if the gateway does not say.
 const LATER: Duration = Duration::from_secs(30);
+/// A gateway that asks for a longer wait is not taken at its word.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 pub struct Caller {
     http: reqwest::Client,
     base: String,
     /// The gateway's name in messages for the operator.
     what: &'static str,
+    pacer: Pacer,
 }
 
 pub struct Answer {
@@ -30,8 +34,8 @@ pub struct Answer {
 /// Why a call failed.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Too many calls: the gateway asks us to wait.
-    Throttled(Duration),
+    /// Too many calls: the gateway asks us to wait, and may say for how long.
+    Throttled(Option<Duration>),
     /// The gateway understood the call and refused it.
     Refused {
         status: StatusCode,
@@ -46,8 +50,9 @@ pub enum Trouble {
 pub type Outcome<T> = std::result::Result<T, Trouble>;
 
 impl Caller {
-    pub fn new(url: &str, what: &'static str) -> Result<Caller> {
-        Ok(Caller { http: http::client()?, base: url.trim_end_matches('/').to_owned(), what })
+    pub fn new(url: &str, what: &'static str, limit: Option<Limit>) -> Result<Caller> {
+        let base = url.trim_end_matches('/').to_owned();
+        Ok(Caller { http: http::client()?, base, what, pacer: Pacer::new(limit) })
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -58,6 +63,41 @@ impl Caller {
         self.http.request(method, self.url(path))
     }
 
+    /// A call of the management API, at the gateway's pace. One that is refused because there were too many is repeated
+    /// while it may wait.
+    pub async fn paced(&self, lane: Lane, request: RequestBuilder) -> Outcome<Answer> {
+        if lane == Lane::Probe {
+            // It is how a gateway that refused is found to answer again, and there are few.
+            return self.send(request).await;
+        }
+        let patience = Patience::of(lane);
+        loop {
+            self.pacer.slot(&patience).await.map_err(|wait| Trouble::Throttled(Some(wait)))?;
+            let Some(again) = request.try_clone() else { return self.send(request).await };
+            match self.send(again).await {
+                Err(Trouble::Throttled(asked)) => {
+                    let pause = self.pacer.refused(asked);
+                    if !self.pacer.may_wait(&patience, pause) {
+                        return Err(Trouble::Throttled(Some(pause)));
+                    }
+                }
+                other => {
+                    self.pacer.accepted();
+                    return other;
+                }
+            }
+        }
+    }
+
+    /// What a call that needs the management token tells about it.
+    pub fn judge<T>(&self, outcome: Outcome<T>) -> AdminToken {
+        match outcome {
+            Ok(_) => AdminToken::Accepted,
+            Err(trouble @ Trouble::Refused { .. }) => AdminToken::Refused(self.error(trouble).to_string()),
+            Err(other) => AdminToken::Unknown(self.error(other).to_string()),
+        }
+    }
+
     /// Sends a request and reads the whole answer. Only "too many requests" is handled here: no other status means the
     /// same for all gateways.
     pub async fn send(&self, request: RequestBuilder) -> Outcome<Answer> {
@@ -66,7 +106,8 @@ impl Caller {
         let status = answer.status();
         if status == StatusCode::TOO_MANY_REQUESTS {
             let wait = answer.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
-            return Err(Trouble::Throttled(wait.map_or(LATER, Duration::from_secs)));
+            let wait = wait.map(|seconds: u64| Duration::from_secs(seconds).min(LONGEST_WAIT));
+            return Err(Trouble::Throttled(wait));
         }
         let mut body = vec![];
         while let Some(chunk) = answer.chunk().await.map_err(failed)? {
@@ -101,9 +142,12 @@ impl Caller {
     pub fn error(&self, trouble: Trouble) -> Error {
         match trouble {
             Trouble::Failed(error) => error,
-            Trouble::Throttled(wait) => Error::new(Kind::Unavailable, format!("{}: too many requests", self.what))
-                .with_operator(format_args!("{}: throttled for {} s", self.what, wait.as_secs()))
-                .retry_after(wait),
+            Trouble::Throttled(wait) => {
+                let wait = wait.unwrap_or(LATER);
+                Error::new(Kind::Unavailable, format!("{}: too many requests", self.what))
+                    .with_operator(format_args!("{}: throttled for {} s", self.what, wait.as_secs()))
+                    .retry_after(wait)
+            }
             Trouble::Refused { status, code, message } => {
                 let code = if code.is_empty() { String::new() } else { format!(" {code}") };
                 http::odd(self.what, format_args!("HTTP {status}{code}: {message}"))

@@ -91,6 +91,7 @@ mod tests {
             quota: None,
             remain_quota: None,
             used_quota: 0,
+            is_counted: true,
         }
     }
 

@@ -18,10 +18,19 @@ use serde_json::{Value, json};
 
 use super::call::{Caller, Outcome, Trouble, bearer};
 use super::duplicate::{self, Keyring, Names};
-use super::{Balance, Gateway, Health, KeyState, KeyStatus, Kind, NewKey, RemoteKey, Settings};
+use super::pace::Lane;
+use super::{AdminToken, Balance, Gateway, Health, KeyState, KeyStatus, Kind, NewKey, RemoteKey, Settings};
 
-pub static KIND: Kind =
-    Kind { name: "litellm", name_limit: 255, logs_failures: true, row_delay: Duration::from_secs(15), open };
+/// The id of a request in the log is not always the one of its answer.
+pub static KIND: Kind = Kind {
+    name: "litellm",
+    name_limit: 255,
+    logs_failures: true,
+    row_delay: Duration::from_secs(15),
+    charges_fractions: true,
+    request_id_header: None,
+    open,
+};
 
 const PAGE: usize = 100;
 const PAGES: usize = 1_000;
@@ -34,7 +43,7 @@ struct LiteLlm {
 }
 
 fn open(settings: &Settings) -> Result<Arc<dyn Gateway>> {
-    let call = Caller::new(&settings.url, "LiteLLM")?;
+    let call = Caller::new(&settings.url, "LiteLLM", None)?;
     let chat_url = call.url("/v1/chat/completions");
     Ok(Arc::new(LiteLlm { chat_url, call, master: settings.admin_token.clone(), names: Names::new() }))
 }
@@ -107,11 +116,23 @@ impl LiteLlm {
         query: &[(&str, &str)],
         body: Option<Value>,
     ) -> Outcome<T> {
+        let lane = if method == Method::GET { Lane::Read } else { Lane::Change };
+        self.ask_in(lane, method, path, query, body).await
+    }
+
+    async fn ask_in<T: DeserializeOwned>(
+        &self,
+        lane: Lane,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Outcome<T> {
         let mut request = self.call.request(method, path).query(query).header(AUTHORIZATION, bearer(&self.master));
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let answer = self.call.send(request).await?;
+        let answer = self.call.paced(lane, request).await?;
         if answer.status.is_success() {
             return self.call.read(&answer);
         }
@@ -166,7 +187,7 @@ impl LiteLlm {
 
     async fn look(&self) -> Health {
         let began = Instant::now();
-        let ready: Outcome<Ready> = self.ask(Method::GET, "/health/readiness", &[], None).await;
+        let ready: Outcome<Ready> = self.ask_in(Lane::Probe, Method::GET, "/health/readiness", &[], None).await;
         let latency_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let health = |ok, detail, version| Health { ok, detail, version, latency_ms, per_usd: None };
         match ready {
@@ -248,6 +269,15 @@ impl Gateway for LiteLlm {
         self.look().boxed()
     }
 
+    /// The list of keys is the master key's alone.
+    fn check_admin_token(&self) -> BoxFuture<'_, AdminToken> {
+        async {
+            let one = [("page", "1"), ("size", "1")];
+            self.call.judge(self.ask_in::<Page>(Lane::Probe, Method::GET, "/key/list", &one, None).await)
+        }
+        .boxed()
+    }
+
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         async {
             let models = self.call.models_with(&self.master).await;
@@ -299,6 +329,11 @@ impl Gateway for LiteLlm {
         }
         .boxed()
     }
+
+    /// The spend of all keys. That of the whole proxy is a sum over the log.
+    fn counted(&self) -> BoxFuture<'_, Result<i64>> {
+        async { Ok(self.list(None).await?.iter().map(|key| key.used_quota).sum()) }.boxed()
+    }
 }
 
 fn remote_key(row: Row) -> RemoteKey {
@@ -322,6 +357,7 @@ fn remote_key(row: Row) -> RemoteKey {
         quota,
         remain_quota: quota.map(|quota| quota - used_quota),
         used_quota,
+        is_counted: true,
     }
 }
 

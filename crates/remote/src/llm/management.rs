@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::call::{Caller, Outcome, Trouble, hidden, once};
-use super::{Balance, Health, KeyStatus, NewKey, RemoteKey};
+use super::pace::{Lane, Limit};
+use super::{AdminToken, Balance, Health, KeyStatus, NewKey, RemoteKey};
 
 /// How long the value of the gateway's units is cached: its administrator can change it.
 const KEEP: Duration = Duration::from_secs(300);
@@ -26,6 +27,8 @@ pub struct Management {
     /// The id of the token's account. new-api requires it in every call.
     account: Option<HeaderValue>,
     per_usd: Mutex<Option<(PerUsd, Instant)>>,
+    /// Whether tokens without a limit are counted.
+    counts_unlimited: bool,
 }
 
 #[derive(Deserialize)]
@@ -87,9 +90,16 @@ struct Account {
 }
 
 impl Management {
-    pub fn new(url: &str, what: &'static str, token: &str, account: Option<&str>) -> Result<Management> {
+    pub fn new(
+        url: &str,
+        what: &'static str,
+        (token, account): (&str, Option<&str>),
+        limit: Limit,
+        counts_unlimited: bool,
+    ) -> Result<Management> {
         Ok(Management {
-            call: Caller::new(url, what)?,
+            counts_unlimited,
+            call: Caller::new(url, what, Some(limit))?,
             token: hidden(token),
             account: account.map(hidden),
             per_usd: Mutex::new(None),
@@ -104,6 +114,19 @@ impl Management {
         query: &[(&str, &str)],
         body: Option<Value>,
     ) -> Outcome<Option<T>> {
+        let lane = if method == Method::GET { Lane::Read } else { Lane::Change };
+        self.ask_in(Some(lane), method, path, query, body).await
+    }
+
+    /// The same. Without a lane it has a limit of its own at the gateway, and is sent at once.
+    pub async fn ask_in<T: DeserializeOwned>(
+        &self,
+        lane: Option<Lane>,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Outcome<Option<T>> {
         let mut request = self.call.request(method, path).query(query).header(AUTHORIZATION, self.token.clone());
         if let Some(account) = &self.account {
             request = request.header("New-Api-User", account.clone());
@@ -111,7 +134,10 @@ impl Management {
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let answer = self.call.send(request).await?;
+        let answer = match lane {
+            Some(lane) => self.call.paced(lane, request).await?,
+            None => self.call.send(request).await?,
+        };
         let envelope: Envelope<T> = self.call.read(&answer)?;
         if !envelope.success || !answer.status.is_success() {
             return Err(self.call.refused(answer.status, "", &envelope.message));
@@ -121,7 +147,11 @@ impl Management {
 
     /// The same, but an answer without data is an error.
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Outcome<T> {
-        let data = self.ask(Method::GET, path, query, None).await?;
+        self.get_in(Lane::Read, path, query).await
+    }
+
+    async fn get_in<T: DeserializeOwned>(&self, lane: Lane, path: &str, query: &[(&str, &str)]) -> Outcome<T> {
+        let data = self.ask_in(Some(lane), Method::GET, path, query, None).await?;
         data.ok_or_else(|| self.call.odd(format_args!("{path}: an answer without data")))
     }
 
@@ -131,7 +161,7 @@ impl Management {
 
     pub async fn health(&self, is_right: fn(&Status) -> std::result::Result<(), &'static str>) -> Health {
         let began = Instant::now();
-        let status: Outcome<Status> = self.get("/api/status", &[]).await;
+        let status: Outcome<Status> = self.get_in(Lane::Probe, "/api/status", &[]).await;
         let latency_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let health = |ok, detail| Health { ok, detail, version: None, latency_ms, per_usd: None };
         match status {
@@ -144,6 +174,16 @@ impl Management {
             Err(Trouble::Throttled(_)) => health(true, "throttled".to_owned()),
             Err(other) => health(false, self.error(other).to_string()),
         }
+    }
+
+    /// Asks for the account that the token is of.
+    pub async fn check_admin_token(&self) -> AdminToken {
+        self.call.judge(self.get_in::<Account>(Lane::Probe, "/api/user/self", &[]).await)
+    }
+
+    /// The account's own counter: every request of every token is in it, also of tokens without a limit.
+    pub async fn counted(&self) -> Result<i64> {
+        Ok(self.balance().await?.used)
     }
 
     pub async fn models(&self, path: &str) -> Result<Vec<String>> {
@@ -246,6 +286,7 @@ impl Management {
             quota: limit(token.remain_quota.saturating_add(token.used_quota)),
             remain_quota: limit(token.remain_quota),
             used_quota: per_usd.to_ours(token.used_quota),
+            is_counted: self.counts_unlimited || !token.unlimited_quota,
             name: token.name,
         })
     }

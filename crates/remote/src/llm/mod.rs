@@ -15,6 +15,7 @@ pub mod litellm;
 mod management;
 pub mod new_api;
 pub mod one_api;
+mod pace;
 
 pub trait Gateway: Send + Sync {
     fn kind(&self) -> &'static Kind;
@@ -24,6 +25,9 @@ pub trait Gateway: Send + Sync {
 
     /// A check that is cheap for the gateway. A gateway that is down is a result, not an error.
     fn health(&self) -> BoxFuture<'_, Health>;
+
+    /// Whether the gateway takes our management token, by the cheapest call that needs it.
+    fn check_admin_token(&self) -> BoxFuture<'_, AdminToken>;
 
     /// The models that our account may use, each once, in the gateway's order.
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>>>;
@@ -52,6 +56,9 @@ pub trait Gateway: Send + Sync {
 
     /// The balance of the account that all sub keys draw from.
     fn balance(&self) -> BoxFuture<'_, Result<Balance>>;
+
+    /// What the gateway itself counts for all our keys, apart from its log.
+    fn counted(&self) -> BoxFuture<'_, Result<i64>>;
 }
 
 /// A kind of foreign gateway.
@@ -62,8 +69,12 @@ pub struct Kind {
     pub name_limit: usize,
     /// Whether its log has a row for a failed request.
     pub logs_failures: bool,
-    /// How long after an answer its row may be missing in the log.
+    /// How long after an answer its row may be missing in the log, and the gateway's own counters may lack it.
     pub row_delay: Duration,
+    /// Whether it charges fractions of our unit, so that two rounded sums may be one unit apart.
+    pub charges_fractions: bool,
+    /// The header of an answer that has the request's id in the log.
+    pub request_id_header: Option<&'static str>,
     pub open: fn(&Settings) -> Result<Arc<dyn Gateway>>,
 }
 
@@ -136,6 +147,18 @@ pub struct RemoteKey {
     pub quota: Option<i64>,
     pub remain_quota: Option<i64>,
     pub used_quota: i64,
+    /// Whether `used_quota` counts every request: one-api counts nothing of a key without a limit.
+    pub is_counted: bool,
+}
+
+/// What a gateway says of the management token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdminToken {
+    Accepted,
+    /// It refuses the token, for this reason.
+    Refused(String),
+    /// Nothing is known, for this reason.
+    Unknown(String),
 }
 
 impl RemoteKey {

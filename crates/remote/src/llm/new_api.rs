@@ -13,11 +13,22 @@ use serde::Deserialize;
 use super::call::{Outcome, Trouble};
 use super::duplicate::{self, Keyring, Names};
 use super::management::{Management, Status, Token, is_missing, sub_key};
-use super::{Balance, Gateway, Health, KeyState, Kind, NewKey, RemoteKey, Settings};
+use super::pace::{Lane, Limit};
+use super::{AdminToken, Balance, Gateway, Health, KeyState, Kind, NewKey, RemoteKey, Settings};
 
 /// Releases before 0.11 accept only 30 bytes, and refuse longer names themselves.
-pub static KIND: Kind =
-    Kind { name: "new-api", name_limit: 50, logs_failures: false, row_delay: Duration::from_secs(3), open };
+pub static KIND: Kind = Kind {
+    name: "new-api",
+    name_limit: 50,
+    logs_failures: false,
+    row_delay: Duration::from_secs(4),
+    charges_fractions: false,
+    request_id_header: Some("x-oneapi-request-id"),
+    open,
+};
+
+/// It lets in 360 calls in three minutes.
+const LIMIT: Limit = Limit { burst: 90, interval: Duration::from_millis(750) };
 
 /// The largest size of a page.
 const PAGE: usize = 100;
@@ -34,7 +45,7 @@ struct NewApi {
 
 fn open(settings: &Settings) -> Result<Arc<dyn Gateway>> {
     let (account, token) = account_and_token(settings.admin_token.expose());
-    let api = Management::new(&settings.url, "new-api", token, Some(account))?;
+    let api = Management::new(&settings.url, "new-api", (token, Some(account)), LIMIT, true)?;
     Ok(Arc::new(NewApi { chat_url: api.call.url("/v1/chat/completions"), api, names: Names::new() }))
 }
 
@@ -74,7 +85,9 @@ impl NewApi {
             let number = page.to_string();
             let mut query = vec![("p", number.as_str()), ("page_size", &size), ("size", &size)];
             query.extend(keyword.map(|keyword| ("keyword", keyword)));
-            let (rows, more) = match self.api.ask(Method::GET, path, &query, None).await? {
+            // A search has a limit of its own, beyond which the list is read instead.
+            let lane = keyword.is_none().then_some(Lane::Read);
+            let (rows, more) = match self.api.ask_in(lane, Method::GET, path, &query, None).await? {
                 Some(Rows::Page { items, total }) => {
                     page = read + 1;
                     let items = items.unwrap_or_default();
@@ -130,7 +143,7 @@ impl Keyring for NewApi {
     /// The gateway allows twenty of these in twenty minutes, so only for a key that is about to be handed out.
     async fn reveal(&self, key: &RemoteKey, _: &NewKey) -> Result<Option<Secret>> {
         let path = format!("/api/token/{}/key", key.gateway_id);
-        match self.api.ask::<Revealed>(Method::POST, &path, &[], None).await {
+        match self.api.ask_in::<Revealed>(None, Method::POST, &path, &[], None).await {
             Ok(revealed) => Ok(revealed.and_then(|r| sub_key(&r.key))),
             Err(trouble) if is_missing(&trouble) => Ok(None),
             Err(other) => Err(self.api.error(other)),
@@ -149,6 +162,10 @@ impl Gateway for NewApi {
 
     fn health(&self) -> BoxFuture<'_, Health> {
         self.api.health(is_right).boxed()
+    }
+
+    fn check_admin_token(&self) -> BoxFuture<'_, AdminToken> {
+        self.api.check_admin_token().boxed()
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>>> {
@@ -193,6 +210,10 @@ impl Gateway for NewApi {
 
     fn balance(&self) -> BoxFuture<'_, Result<Balance>> {
         self.api.balance().boxed()
+    }
+
+    fn counted(&self) -> BoxFuture<'_, Result<i64>> {
+        self.api.counted().boxed()
     }
 }
 

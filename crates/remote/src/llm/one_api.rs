@@ -11,10 +11,21 @@ use reqwest::Method;
 
 use super::duplicate::{self, Keyring, Names};
 use super::management::{Management, Status, Token};
-use super::{Balance, Gateway, Health, KeyState, Kind, NewKey, RemoteKey, Settings};
+use super::pace::Limit;
+use super::{AdminToken, Balance, Gateway, Health, KeyState, Kind, NewKey, RemoteKey, Settings};
 
-pub static KIND: Kind =
-    Kind { name: "one-api", name_limit: 30, logs_failures: false, row_delay: Duration::from_secs(3), open };
+pub static KIND: Kind = Kind {
+    name: "one-api",
+    name_limit: 30,
+    logs_failures: false,
+    row_delay: Duration::from_secs(3),
+    charges_fractions: false,
+    request_id_header: Some("x-oneapi-request-id"),
+    open,
+};
+
+/// It lets in 480 calls in three minutes.
+const LIMIT: Limit = Limit { burst: 120, interval: Duration::from_millis(560) };
 
 /// Rows of a page. The size is fixed and there is no total: a page that is not full is the last.
 const PAGE: usize = 10;
@@ -28,7 +39,7 @@ struct OneApi {
 }
 
 fn open(settings: &Settings) -> Result<Arc<dyn Gateway>> {
-    let api = Management::new(&settings.url, "One API", settings.admin_token.expose(), None)?;
+    let api = Management::new(&settings.url, "One API", (settings.admin_token.expose(), None), LIMIT, false)?;
     Ok(Arc::new(OneApi { chat_url: api.call.url("/v1/chat/completions"), api, names: Names::new() }))
 }
 
@@ -94,6 +105,10 @@ impl Gateway for OneApi {
         self.api.health(is_right).boxed()
     }
 
+    fn check_admin_token(&self) -> BoxFuture<'_, AdminToken> {
+        self.api.check_admin_token().boxed()
+    }
+
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         self.api.models("/api/user/available_models").boxed()
     }
@@ -132,5 +147,9 @@ impl Gateway for OneApi {
 
     fn balance(&self) -> BoxFuture<'_, Result<Balance>> {
         self.api.balance().boxed()
+    }
+
+    fn counted(&self) -> BoxFuture<'_, Result<i64>> {
+        self.api.counted().boxed()
     }
 }

@@ -45,6 +45,8 @@ pub struct Ways {
     /// new-api refuses every invalid token with the same message.
     pub one_refusal: bool,
     pub soft_delete: bool,
+    /// one-api counts nothing of a token without a limit.
+    pub counts_unlimited: bool,
     pub log_row: fn(&Family, &Used) -> (String, Vec<super::tables::Arg>),
 }
 
@@ -382,20 +384,33 @@ impl Family {
             }
             return Ok(self.relay_error(StatusCode::INTERNAL_SERVER_ERROR, text, Some("do_request_failed")));
         }
-        self.charge(&used).await?;
+        if self.switches.is(|s| &s.upstream_unauthorized) {
+            let error = json!({"message": "Incorrect API key provided", "type": "invalid_request_error", "param": null,
+                "code": "invalid_api_key"});
+            return Ok((StatusCode::UNAUTHORIZED, Json(json!({"error": error}))).into_response());
+        }
+        match self.switches.count_delay_ms.load(std::sync::atomic::Ordering::SeqCst) {
+            0 => self.charge(used.token.id, used.token.unlimited_quota, used.quota).await?,
+            delay => {
+                let (family, token, quota) = (self.clone(), used.token.clone(), used.quota);
+                let charge = async move { family.charge(token.id, token.unlimited_quota, quota).await };
+                self.switches.after(std::time::Duration::from_millis(delay), charge);
+            }
+        }
         if !self.switches.is(|s| &s.log_nothing) {
             self.write(used);
         }
         Ok(([("x-oneapi-request-id", request_id)], reply).into_response())
     }
 
-    async fn charge(&self, used: &Used) -> sqlx::Result<()> {
+    async fn charge(&self, token: i64, unlimited: bool, quota: i64) -> sqlx::Result<()> {
+        let counted = if unlimited && !self.ways.counts_unlimited { 0 } else { quota };
         let sql = "UPDATE tokens SET remain_quota = remain_quota - ?, used_quota = used_quota + ?, accessed_time = ? \
             WHERE id = ?";
-        self.tables.run(sql, with![used.quota, used.quota, now(), used.token.id]).await?;
+        self.tables.run(sql, with![counted, counted, now(), token]).await?;
         let sql = "UPDATE users SET quota = quota - ?, used_quota = used_quota + ?, request_count = request_count + 1 \
             WHERE id = ?";
-        self.tables.run(sql, with![used.quota, used.quota, ROOT]).await.map(drop)
+        self.tables.run(sql, with![quota, quota, ROOT]).await.map(drop)
     }
 
     fn write(self: &Arc<Family>, used: Used) {

@@ -48,6 +48,13 @@ pub struct Running {
 }
 
 impl Running {
+    /// A gateway that runs outside of this process: the real one, for the tests that compare.
+    pub fn elsewhere(url: String, admin_token: Secret, log_url: Secret, tables: Tables) -> Running {
+        let (stop, _) = watch::channel(false);
+        let serving = tokio::spawn(async {});
+        Running { url, admin_token, log_url, log: tables.clone(), tables, switches: Arc::default(), stop, serving }
+    }
+
     /// Stops it after the requests under way; its tables stay.
     pub async fn stop(self) {
         self.stop.send_replace(true);
@@ -64,6 +71,8 @@ pub struct Switches {
     pub throttled: AtomicBool,
     /// The provider behind the gateway refuses connections.
     pub upstream_down: AtomicBool,
+    /// The provider behind the gateway refuses the gateway's own key. Its 401 is passed on.
+    pub upstream_unauthorized: AtomicBool,
     /// new-api: failed attempts are logged.
     pub log_errors: AtomicBool,
     /// LiteLLM: the next key is created, but the answer is lost (504).
@@ -72,6 +81,11 @@ pub struct Switches {
     pub log_nothing: AtomicBool,
     /// How long after the answer its row is written.
     pub log_delay_ms: AtomicU64,
+    /// new-api: how long after the answer its counters have it.
+    pub count_delay_ms: AtomicU64,
+    /// A limit of calls to the management API in the place of the real one: calls, and the window in milliseconds.
+    pub api_limit: Mutex<Option<(usize, u64)>>,
+    refused: AtomicU64,
     calls: Mutex<Vec<String>>,
     limits: Mutex<HashMap<&'static str, VecDeque<Instant>>>,
     /// Rows that are still to be written.
@@ -93,6 +107,20 @@ impl Switches {
         while self.unwritten.load(Ordering::SeqCst) > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// How many calls of the management API were refused because of its limit.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::SeqCst)
+    }
+
+    /// Counts a call against the limit of the management API, or against the one that the test has set.
+    fn take_api(&self, calls: usize, window: Duration) -> bool {
+        let set = *self.api_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let (calls, window) = set.map_or((calls, window), |(calls, ms)| (calls, Duration::from_millis(ms)));
+        let taken = !self.is(|s| &s.throttled) && self.take("api", calls, window);
+        self.refused.fetch_add(u64::from(!taken), Ordering::SeqCst);
+        taken
     }
 
     fn is(&self, switch: impl Fn(&Switches) -> &AtomicBool) -> bool {
@@ -119,8 +147,12 @@ impl Switches {
 
     /// Writes a row after the answer was sent, as the real gateways do.
     fn later(self: &Arc<Switches>, write: impl Future<Output = sqlx::Result<()>> + Send + 'static) {
+        self.after(self.delay(), write);
+    }
+
+    fn after(self: &Arc<Switches>, delay: Duration, write: impl Future<Output = sqlx::Result<()>> + Send + 'static) {
         self.unwritten.fetch_add(1, Ordering::SeqCst);
-        let (switches, delay) = (self.clone(), self.delay());
+        let switches = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             // A gateway whose database fails loses the row, and reports it in its own log only.

@@ -38,7 +38,8 @@ type New = Arc<Family>;
 pub async fn start(options: Options) -> Result<Running, Box<dyn std::error::Error + Send + Sync>> {
     let access_token = Secret::new(random_text(32));
     let log_url = options.log_database.clone().unwrap_or_else(|| options.database.clone());
-    let ways = Ways { error_type: "new_api_error", one_refusal: true, soft_delete: true, log_row };
+    let ways =
+        Ways { error_type: "new_api_error", one_refusal: true, soft_delete: true, counts_unlimited: true, log_row };
     let new = Arc::new(Family::open(ways, options, &SCRIPTS, &access_token).await?);
     let managed = Router::new()
         .route("/api/user/self", get(account))
@@ -118,7 +119,7 @@ fn shown(new: &Family, token: &Token) -> Value {
 }
 
 async fn limited(State(new): State<New>, request: Request, next: Next) -> Response {
-    if new.switches.is(|s| &s.throttled) || !new.switches.take("api", CALLS.0, CALLS.1) {
+    if !new.switches.take_api(CALLS.0, CALLS.1) {
         return too_many();
     }
     next.run(request).await

@@ -37,7 +37,8 @@ type One = Arc<Family>;
 pub async fn start(options: Options) -> Result<Running, Box<dyn std::error::Error + Send + Sync>> {
     let access_token = Secret::new(random_text(32));
     let log_url = options.log_database.clone().unwrap_or_else(|| options.database.clone());
-    let ways = Ways { error_type: "one_api_error", one_refusal: false, soft_delete: false, log_row };
+    let ways =
+        Ways { error_type: "one_api_error", one_refusal: false, soft_delete: false, counts_unlimited: false, log_row };
     let one = Arc::new(Family::open(ways, options, &SCRIPTS, &access_token).await?);
     let managed = Router::new()
         .route("/api/user/self", get(account))
@@ -98,7 +99,7 @@ fn all_shown(tokens: &[Token]) -> Response {
 }
 
 async fn limited(State(one): State<One>, request: Request, next: Next) -> Response {
-    if one.switches.is(|s| &s.throttled) || !one.switches.take("api", CALLS, WINDOW) {
+    if !one.switches.take_api(CALLS, WINDOW) {
         return too_many();
     }
     next.run(request).await

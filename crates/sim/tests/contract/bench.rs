@@ -2,6 +2,7 @@
 //! its log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{Kind as Fault, Secret};
@@ -16,6 +17,7 @@ use tempfile::TempDir;
 use testkit::trace;
 
 use crate::embedded::Embedded;
+use crate::real::LiteLlm;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
@@ -59,13 +61,16 @@ pub struct Bench {
     foreign: Option<(Running, ForeignLog)>,
     /// Or our own.
     embedded: Option<Embedded>,
+    /// The foreign one is the real LiteLLM.
+    real: Option<LiteLlm>,
+    answered: AtomicU64,
     pub http: reqwest::Client,
     pub database: Secret,
     _folders: Vec<TempDir>,
 }
 
 /// A database of its own; `None` (a counted skip) where there is no such server.
-async fn database(server: Server, case: &str) -> Option<(Secret, Option<TempDir>)> {
+pub async fn database(server: Server, case: &str) -> Option<(Secret, Option<TempDir>)> {
     if server == Server::Sqlite {
         let folder = tempfile::tempdir().unwrap();
         let url = Secret::new(format!("sqlite:{}", folder.path().join("one-api.db").display()));
@@ -101,6 +106,8 @@ impl Bench {
                 twin: own.twin.clone(),
                 foreign: None,
                 embedded: Some(own),
+                real: None,
+                answered: AtomicU64::new(0),
                 http,
                 database: url,
                 _folders: folder.into_iter().collect(),
@@ -141,7 +148,45 @@ impl Bench {
             _folders: folder.into_iter().chain(log_database.and_then(|(_, folder)| folder)).collect(),
             foreign: Some((sim, log)),
             embedded: None,
+            real: None,
+            answered: AtomicU64::new(0),
         })
+    }
+
+    /// The real LiteLLM, and our two processes that talk to it.
+    pub fn real(
+        setup: Setup,
+        (gateway, twin): (Arc<dyn Gateway>, Arc<dyn Gateway>),
+        foreign: (Running, ForeignLog),
+        real: LiteLlm,
+        database: Secret,
+    ) -> Bench {
+        Bench {
+            setup,
+            gateway,
+            twin,
+            foreign: Some(foreign),
+            embedded: None,
+            real: Some(real),
+            answered: AtomicU64::new(0),
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            database,
+            _folders: vec![],
+        }
+    }
+
+    /// What the last case left is gone: only the real one serves several.
+    pub async fn clear(&self) {
+        if let Some(real) = &self.real {
+            real.clear(&self.sim().tables).await;
+            self.answered.store(0, Ordering::SeqCst);
+        }
+    }
+
+    /// The provider behind the gateway refuses connections.
+    pub fn provider_down(&self) {
+        let switches = self.real.as_ref().map_or(&self.sim().switches, |real| &real.provider().switches);
+        switches.set(|s| &s.upstream_down, true);
     }
 
     /// The gateway of somebody else: only cases that are about one ask for it.
@@ -206,7 +251,10 @@ impl Bench {
         let body = json!({"model": model, "messages": [{"role": "user", "content": text}], "stream": stream});
         let request = self.http.post(self.gateway.chat_url()).bearer_auth(key.expose()).json(&body);
         let answer = request.send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        self.answered.fetch_add(u64::from(status == 200), Ordering::SeqCst);
+        (status, text)
     }
 
     /// A chat with a key that was switched off. Our own gateway hears of it a moment later; the others at once.
@@ -235,8 +283,23 @@ impl Bench {
             Some(own) => {
                 testkit::until("the log is loaded", async || !own.app.feed.pull().await.stale).await;
             }
+            None if self.real.is_some() => self.spend_written().await,
             None => self.sim().switches.written().await,
         }
+    }
+
+    /// The real LiteLLM writes rows and counters in batches.
+    async fn spend_written(&self) {
+        let sql = "SELECT COUNT(*) FROM \"LiteLLM_SpendLogs\" WHERE COALESCE(status, '') <> 'failure'";
+        let counted = "SELECT CAST(ROUND(1e9 * CAST(COALESCE((SELECT SUM(spend) FROM \"LiteLLM_SpendLogs\"), 0) \
+            - COALESCE((SELECT SUM(spend) FROM \"LiteLLM_VerificationToken\"), 0) AS NUMERIC)) AS BIGINT)";
+        testkit::until_ok("LiteLLM has written what it spent", async || {
+            let rows = self.sim().tables.number(sql, vec![]).await.unwrap();
+            let apart = self.sim().tables.number(counted, vec![]).await.unwrap();
+            let all = self.answered.load(Ordering::SeqCst) as i64;
+            if rows >= all && apart.abs() <= 1 { Ok(()) } else { Err((rows, all, apart)) }
+        })
+        .await;
     }
 
     /// Every row of the log, in its order, read in small pieces.
@@ -348,12 +411,12 @@ macro_rules! on_every_log {
 macro_rules! cases {
     ($(#[$meta:meta])* $name:ident($bench:ident) $body:block $($test:ident = $setup:expr;)*) => {
         $(#[$meta])*
-        mod $name {
+        pub mod $name {
             use super::*;
             #[allow(unused_imports, reason = "not every list of gateways has an old one")]
             use $crate::bench::{Schema, Server, Setup, setup};
 
-            async fn case($bench: &Bench) $body
+            pub async fn case($bench: &Bench) $body
 
             $(
                 #[tokio::test(flavor = "multi_thread")]

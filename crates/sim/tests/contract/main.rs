@@ -9,3 +9,4 @@ mod keys;
 mod log;
 mod odd;
 mod reader;
+mod real;

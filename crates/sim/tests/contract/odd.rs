@@ -42,6 +42,8 @@ on_every_gateway! {
         let health = bench.gateway.health().await;
         assert!(health.ok, "who says too many is there: {health:?}");
         bench.sim().switches.set(|s| &s.throttled, false);
+        // After so many refusals nobody calls before the pause is over, for which the error asked.
+        tokio::time::sleep(error.retry_after.unwrap()).await;
         assert_eq!(bench.gateway.keys().await.unwrap().len(), 1);
         assert!(bench.gateway.read_key(&key.gateway_id).await.unwrap().unwrap().enabled());
     }

@@ -1,6 +1,6 @@
 //! LiteLLM's table "LiteLLM_SpendLogs", in PostgreSQL. Rows have no numeric id. They are ordered by the start of the
-//! request, but become visible, in batches, after its end. Money is a float of dollars; only this file converts it to
-//! units, so that rows and sums are rounded in the same way.
+//! request, but become visible, in batches, after its end. Money is a float of dollars, and costs are finer than our units:
+//! a row has its rounded units and the rest, and sums are rounded once.
 
 use super::{Clockwork, LogKind, Result, Server, Statements, Tables, refused};
 
@@ -10,8 +10,12 @@ pub const KIND: LogKind =
 const LOGS: &str = "LiteLLM_SpendLogs";
 const TOKENS: &str = "LiteLLM_VerificationToken";
 
-/// A row's cost in units, 500,000 per dollar.
+/// A row's cost in dollars.
+const USD: &str = "CAST(COALESCE(s.spend, 0) AS NUMERIC)";
+/// The same in units, 500,000 per dollar, and in billionths of a dollar what the rounded units leave out.
 const QUOTA: &str = "CAST(ROUND(CAST(COALESCE(s.spend, 0) AS NUMERIC) * 500000) AS BIGINT)";
+const REST: &str = "CAST(ROUND(CAST(COALESCE(s.spend, 0) AS NUMERIC) * 1000000000) \
+     - ROUND(CAST(COALESCE(s.spend, 0) AS NUMERIC) * 500000) * 2000 AS BIGINT)";
 
 fn statements(_: Server, tables: &Tables) -> Result<Statements> {
     if !tables.has(LOGS, "request_id") {
@@ -92,6 +96,7 @@ impl Sql<'_> {
                  COALESCE(SUBSTR(s.metadata->'error_information'->>'error_message', 1, 1000), '') ELSE '' END"
             ),
             ms("s.\"endTime\""),
+            REST.to_owned(),
         ];
         format!("SELECT {} {}", columns.join(", "), self.from())
     }
@@ -102,7 +107,7 @@ impl Sql<'_> {
         let at = |ms: &str| format!("TIMESTAMP '1970-01-01' + CAST({ms} AS BIGINT) * INTERVAL '1 millisecond'");
         format!(
             "SELECT {name}, COUNT(*), CAST(SUM(COALESCE(s.prompt_tokens, 0)) AS BIGINT), \
-             CAST(SUM(COALESCE(s.completion_tokens, 0)) AS BIGINT), CAST(SUM({QUOTA}) AS BIGINT) {from} \
+             CAST(SUM(COALESCE(s.completion_tokens, 0)) AS BIGINT), CAST(ROUND(SUM({USD}) * 500000) AS BIGINT) {from} \
              WHERE NOT ({failure}) AND s.\"endTime\" >= {begin} AND s.\"endTime\" < {end} \
              AND s.\"startTime\" >= {begin} - INTERVAL '1 day' AND s.\"startTime\" < {end} GROUP BY 1",
             name = self.token_name(),

@@ -85,6 +85,8 @@ pub struct ForeignRow {
     pub completion_tokens: i64,
     /// In the gateway's units, which `base::PerUsd` converts. litellm has none, so its rows are in our units already.
     pub quota: i64,
+    /// The exact cost less `quota`, in billionths of a dollar; 0 in logs that have whole units.
+    pub quota_rest: i64,
     pub duration_ms: i64,
     /// Empty unless the request failed.
     pub error_message: String,

@@ -77,6 +77,8 @@ impl Log<'_> {
             int(self.duration_ms),
             self.error_message.to_owned(),
             self.server.int("COALESCE(created_at, 0) * 1000"),
+            // The gateway charges whole units.
+            self.server.int("0"),
         ];
         format!("SELECT {} FROM logs", columns.join(", "))
     }

@@ -254,6 +254,7 @@ fn read_row<'r, R: Readable<'r>>(row: &'r R) -> Result<ForeignRow> {
         duration_ms: row.int(12)?,
         error_message: row.text(13)?,
         created_at: time(row.int(14)?),
+        quota_rest: row.int(15)?,
     })
 }
 

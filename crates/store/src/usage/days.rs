@@ -144,7 +144,8 @@ struct Slot {
 }
 
 impl Record for Slot {
-    const COLUMNS: &'static str = "slot, model, provider, requests, errors, prompt_tokens, completion_tokens, quota";
+    const COLUMNS: &'static str =
+        "slot, model, provider, requests, errors, prompt_tokens, completion_tokens, quota, quota_rest";
     fn from_row(row: &Row) -> Result<Slot> {
         let (model, provider) = (row.get("model")?, row.get("provider")?);
         Ok(Slot { slot: row.get("slot")?, model, provider, sums: sums(row)? })

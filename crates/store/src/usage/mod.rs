@@ -33,23 +33,39 @@ pub struct Sums {
     pub errors: i64,
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
-    pub quota: i64,
+    /// Whole units, and what is left of the exact cost in billionths of a dollar: see `quota`.
+    pub units: i64,
+    pub rest: i64,
 }
 
+/// Billionths of a dollar per quota unit.
+const NANO_PER_UNIT: i64 = 2_000;
+
 impl Sums {
-    /// What one row adds to the sums.
-    pub fn of(request: &NewRequest) -> Sums {
+    /// What one row adds to the sums. `rest` is its exact cost less its units, in billionths of a dollar.
+    pub fn of(request: &NewRequest, rest: i64) -> Sums {
         match request.kind {
             RequestType::SUCCESS => Sums {
                 requests: 1,
                 errors: 0,
                 prompt_tokens: request.prompt_tokens,
                 completion_tokens: request.completion_tokens,
-                quota: request.quota,
+                units: request.quota,
+                rest,
             },
-            RequestType::REFUND => Sums { errors: 1, quota: -request.quota, ..Sums::default() },
+            RequestType::REFUND => Sums { errors: 1, units: -request.quota, rest: -rest, ..Sums::default() },
             _ => Sums { errors: 1, ..Sums::default() },
         }
+    }
+
+    /// The cost in quota units, rounded here and nowhere before.
+    pub fn quota(&self) -> i64 {
+        self.units + (self.rest + NANO_PER_UNIT / 2).div_euclid(NANO_PER_UNIT)
+    }
+
+    /// What the exact cost has beyond a number of units, in billionths of a dollar.
+    pub fn rest_of(&self, quota: i64) -> i64 {
+        self.rest + (self.units - quota) * NANO_PER_UNIT
     }
 
     pub fn tokens(&self) -> i64 {
@@ -72,7 +88,8 @@ impl std::ops::AddAssign for Sums {
         self.errors += other.errors;
         self.prompt_tokens += other.prompt_tokens;
         self.completion_tokens += other.completion_tokens;
-        self.quota += other.quota;
+        self.units += other.units;
+        self.rest += other.rest;
     }
 }
 
@@ -82,21 +99,24 @@ impl std::ops::SubAssign for Sums {
         self.errors -= other.errors;
         self.prompt_tokens -= other.prompt_tokens;
         self.completion_tokens -= other.completion_tokens;
-        self.quota -= other.quota;
+        self.units -= other.units;
+        self.rest -= other.rest;
     }
 }
 
 /// `SUM` of the sums, as integers on both databases.
 const TOTALS: &str = "CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests, CAST(COALESCE(SUM(errors), 0) AS BIGINT) AS errors, \
     CAST(COALESCE(SUM(prompt_tokens), 0) AS BIGINT) AS prompt_tokens, \
-    CAST(COALESCE(SUM(completion_tokens), 0) AS BIGINT) AS completion_tokens, CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS quota";
+    CAST(COALESCE(SUM(completion_tokens), 0) AS BIGINT) AS completion_tokens, CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS quota, \
+    CAST(COALESCE(SUM(quota_rest), 0) AS BIGINT) AS quota_rest";
 
 /// The same over rows of the log.
 pub(crate) const ROW_TOTALS: &str = "CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS requests, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 0 ELSE 1 END), 0) AS BIGINT) AS errors, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN prompt_tokens ELSE 0 END), 0) AS BIGINT) AS prompt_tokens, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN completion_tokens ELSE 0 END), 0) AS BIGINT) AS completion_tokens, \
-    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN quota WHEN type = 6 THEN -quota ELSE 0 END), 0) AS BIGINT) AS quota";
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN quota WHEN type = 6 THEN -quota ELSE 0 END), 0) AS BIGINT) AS quota, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN quota_rest WHEN type = 6 THEN -quota_rest ELSE 0 END), 0) AS BIGINT) AS quota_rest";
 
 fn sums(row: &Row) -> Result<Sums> {
     Ok(Sums {
@@ -104,7 +124,8 @@ fn sums(row: &Row) -> Result<Sums> {
         errors: row.get("errors")?,
         prompt_tokens: row.get("prompt_tokens")?,
         completion_tokens: row.get("completion_tokens")?,
-        quota: row.get("quota")?,
+        units: row.get("quota")?,
+        rest: row.get("quota_rest")?,
     })
 }
 
@@ -144,12 +165,12 @@ impl Record for SlotRow {
 type Key = (String, i64, String, String);
 
 /// Adds rows to the sums. All code writes the keys in the same order, so that two processes cannot deadlock.
-pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> Result<()> {
+pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[(&NewRequest, i64)]) -> Result<()> {
     // The shared lock excludes a rebuild: nothing may be added to a token's days while they are rebuilt.
     tx.lock_shared(crate::db::Lock::UsageDays).await?;
     days::refuse_other_zone(tx, zone).await?;
     let mut slots: BTreeMap<Key, Sums> = BTreeMap::new();
-    for request in requests {
+    for (request, rest) in requests {
         let slot = slot_of(request.created_at).as_millisecond();
         let key = (
             storable(request.token_name.clone()),
@@ -157,7 +178,7 @@ pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> R
             storable(request.model.clone()),
             storable(request.provider.clone()),
         );
-        *slots.entry(key).or_default() += Sums::of(request);
+        *slots.entry(key).or_default() += Sums::of(request, *rest);
     }
     let mut days: BTreeMap<(String, String, String, String), Sums> = BTreeMap::new();
     let mut tokens: BTreeMap<&str, Sums> = BTreeMap::new();
@@ -176,9 +197,15 @@ pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> R
     upsert(tx, "usage_daily", "date, token_name, model, provider", rows.collect()).await?;
     total::add(tx, &tokens).await?;
     for (token, sums) in tokens {
-        if sums.quota != 0 {
-            let sql = "UPDATE gateway_key SET logged_quota = logged_quota + ? WHERE name = ? AND deleted_at IS NULL";
-            tx.run(sql, args![sums.quota, token]).await?;
+        if sums.units != 0 || sums.rest != 0 {
+            // `logged_rest` stays within half a unit, so that `logged_quota` alone is the rounded sum.
+            let (more, rest) = (sums.rest.div_euclid(NANO_PER_UNIT), sums.rest.rem_euclid(NANO_PER_UNIT));
+            let half = NANO_PER_UNIT / 2;
+            let sql = "UPDATE gateway_key SET \
+                logged_quota = logged_quota + ? + CASE WHEN logged_rest + ? >= ? THEN 1 ELSE 0 END, \
+                logged_rest = logged_rest + ? - CASE WHEN logged_rest + ? >= ? THEN ? ELSE 0 END \
+                WHERE name = ? AND deleted_at IS NULL";
+            tx.run(sql, args![sums.units + more, rest, half, rest, rest, half, NANO_PER_UNIT, token]).await?;
         }
     }
     Ok(())
@@ -186,18 +213,19 @@ pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> R
 
 async fn upsert(tx: &mut Tx, table: &str, key: &str, rows: Vec<([Value; 4], Sums)>) -> Result<()> {
     for batch in rows.chunks(BATCH) {
-        let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
-        let add = ["requests", "errors", "prompt_tokens", "completion_tokens", "quota"]
+        let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
+        let add = ["requests", "errors", "prompt_tokens", "completion_tokens", "quota", "quota_rest"]
             .map(|column| format!("{column} = {table}.{column} + excluded.{column}"))
             .join(", ");
         let sql = format!(
-            "INSERT INTO {table} ({key}, requests, errors, prompt_tokens, completion_tokens, quota) VALUES {marks} \
+            "INSERT INTO {table} ({key}, requests, errors, prompt_tokens, completion_tokens, quota, quota_rest) VALUES {marks} \
              ON CONFLICT ({key}) DO UPDATE SET {add}"
         );
-        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 9);
+        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 10);
         for (key, sums) in batch {
             args.extend(key.iter().cloned());
-            args.extend(args![sums.requests, sums.errors, sums.prompt_tokens, sums.completion_tokens, sums.quota]);
+            let (prompt, completion) = (sums.prompt_tokens, sums.completion_tokens);
+            args.extend(args![sums.requests, sums.errors, prompt, completion, sums.units, sums.rest]);
         }
         tx.run(&sql, args).await?;
     }

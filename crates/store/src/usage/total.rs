@@ -6,7 +6,7 @@ use super::{BATCH, Keyed, Sums, TOTALS};
 use crate::db::Value;
 use crate::{Conn, Db, Result, Tx, args};
 
-const COLUMNS: &str = "requests, errors, prompt_tokens, completion_tokens, quota";
+const COLUMNS: &str = "requests, errors, prompt_tokens, completion_tokens, quota, quota_rest";
 
 /// Adds to the totals, in the order of the tokens.
 pub(super) async fn add(tx: &mut Tx, tokens: &BTreeMap<&str, Sums>) -> Result<()> {
@@ -14,11 +14,11 @@ pub(super) async fn add(tx: &mut Tx, tokens: &BTreeMap<&str, Sums>) -> Result<()
     let add = COLUMNS.split(", ").map(|column| format!("{column} = usage_total.{column} + excluded.{column}"));
     let add = add.collect::<Vec<_>>().join(", ");
     for batch in tokens.chunks(BATCH) {
-        let marks = vec!["(?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
+        let marks = vec!["(?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
         let sql = format!(
             "INSERT INTO usage_total (token_name, {COLUMNS}) VALUES {marks} ON CONFLICT (token_name) DO UPDATE SET {add}"
         );
-        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 6);
+        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 7);
         for (token, sums) in batch {
             args.extend(args![
                 **token,
@@ -26,7 +26,8 @@ pub(super) async fn add(tx: &mut Tx, tokens: &BTreeMap<&str, Sums>) -> Result<()
                 sums.errors,
                 sums.prompt_tokens,
                 sums.completion_tokens,
-                sums.quota
+                sums.units,
+                sums.rest
             ]);
         }
         tx.run(&sql, args).await?;
@@ -84,7 +85,7 @@ crate::record! { struct Token { key: String, differs: bool } }
 pub async fn recount(db: &Db) -> Result<u64> {
     let sql = format!(
         "SELECT d.token_name AS key, CAST(CASE WHEN t.requests = d.requests AND t.errors = d.errors \
-         AND t.prompt_tokens = d.prompt_tokens AND t.completion_tokens = d.completion_tokens AND t.quota = d.quota \
+         AND t.prompt_tokens = d.prompt_tokens AND t.completion_tokens = d.completion_tokens AND t.quota = d.quota AND t.quota_rest = d.quota_rest \
          THEN 0 ELSE 1 END AS BIGINT) AS differs FROM (SELECT token_name, {TOTALS} FROM usage_daily WHERE token_name > ? \
          GROUP BY token_name ORDER BY token_name LIMIT {COMPARED}) d LEFT JOIN usage_total t ON t.token_name = d.token_name \
          ORDER BY d.token_name"

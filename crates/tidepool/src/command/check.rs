@@ -15,6 +15,7 @@ use remote::jwks::Jwks;
 use remote::llm::{self, Settings};
 use remote::sso::{self, Provider};
 use store::foreign::{ForeignLog, LogKind};
+use store::model::ProviderKind;
 use store::seal::Sealer;
 use store::server::{self, Server};
 use store::{Db, Dialect, admin_user, key_check, migrate};
@@ -342,8 +343,14 @@ async fn listens(address: SocketAddr) -> bool {
 /// Checks the providers of the embedded gateway.
 fn providers(settings: &provider::Settings, table: &mut Table) {
     let part = "LLM providers";
-    let all = [("anthropic", &settings.anthropic), ("openai", &settings.openai), ("google", &settings.google)];
-    let named: Vec<&str> = all.iter().filter(|(_, access)| access.is_some()).map(|(name, _)| *name).collect();
+    let all = [
+        (ProviderKind::Anthropic, &settings.anthropic),
+        (ProviderKind::Openai, &settings.openai),
+        (ProviderKind::Google, &settings.google),
+    ];
+    let with_key = all.iter().filter(|(_, access)| access.is_some());
+    let named: Vec<String> =
+        with_key.map(|(kind, _)| format!("{} ({})", kind.as_str(), provider::protocols(*kind).join(", "))).collect();
     match (named.is_empty(), settings.echo) {
         (false, false) => table.good(part, named.join(", ")),
         (_, true) => {

@@ -20,6 +20,8 @@ pub struct GatewayConfig {
     pub public_url: String,
     /// The embedded gateway's providers.
     pub providers: provider::Settings,
+    /// The largest body of a request to the embedded gateway, in bytes.
+    pub body_bytes: usize,
     /// The settings of a foreign gateway.
     pub foreign: Option<Foreign>,
 }
@@ -29,6 +31,8 @@ pub struct Foreign {
     pub admin_token: Secret,
     /// The database that holds its request log.
     pub log_url: Secret,
+    /// Whether keys that a daily quota binds are off while the log says nothing.
+    pub keys_off_without_log: bool,
 }
 
 impl GatewayConfig {
@@ -53,6 +57,7 @@ impl Values {
             Some(Foreign {
                 admin_token: Secret::new(self.needed("gateway_admin_token", &because)?),
                 log_url: Secret::new(self.needed("gateway_log_url", &because)?),
+                keys_off_without_log: self.text("keys_off_without_log") == Some("true"),
             })
         };
         let url = self.text("gateway_url").map_or_else(|| format!("http://{}", reached(listen)), str::to_owned);
@@ -63,7 +68,9 @@ impl Values {
             google: self.provider(ProviderKind::Google),
             echo: self.text("provider_echo") == Some("true"),
         };
-        Ok(GatewayConfig { kind, listen, url, public_url, providers, foreign })
+        let body = self.number("gateway_body_mib").and_then(|mib| usize::try_from(mib).ok());
+        let body_bytes = body.map_or(gateway::DEFAULT_BODY, |mib| mib << 20);
+        Ok(GatewayConfig { kind, listen, url, public_url, providers, body_bytes, foreign })
     }
 
     /// A provider, if it has a key.

@@ -70,6 +70,8 @@ settings! {
     "gateway_public_url" "TIDEPOOL_GATEWAY_PUBLIC_URL" Kind::HttpUrl, "= gateway_url", "https://llm.example.com", "the gateway's address as assistants see it";
     "gateway_admin_token" "TIDEPOOL_GATEWAY_ADMIN_TOKEN" Kind::Secret, "none", "the gateway's management token", "manages sub keys at the gateway";
     "gateway_log_url" "TIDEPOOL_GATEWAY_LOG_URL" Kind::LogUrl, "the embedded gateway's", "mysql://reader:…@db.internal/oneapi", "the database that holds the gateway's request log";
+    "gateway_body_mib" "TIDEPOOL_GATEWAY_BODY_MIB" Kind::Number(1, 64), "8", "32", "MiB that a request to the embedded gateway may have, also when it is unpacked";
+    "keys_off_without_log" "TIDEPOOL_KEYS_OFF_WITHOUT_LOG" Kind::Bool, "false", "true", "switch the sub keys of users with a daily quota off while the log of a foreign gateway says nothing, since the quota cannot be counted";
     "employee_oidc_issuer" "TIDEPOOL_EMPLOYEE_OIDC_ISSUER" Kind::HttpUrl, "none: no SSO", "https://id.example.com", "OpenID Connect issuer for employees";
     "employee_oidc_client_id" "TIDEPOOL_EMPLOYEE_OIDC_CLIENT_ID" Kind::Text, "none", "tidepool", "client id at that issuer";
     "employee_oidc_client_secret" "TIDEPOOL_EMPLOYEE_OIDC_CLIENT_SECRET" Kind::Secret, "none", "the client's secret", "client secret at that issuer";

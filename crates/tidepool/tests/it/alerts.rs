@@ -80,7 +80,7 @@ on_both! {
         let rules = site.admin.get("/alerts/rules").token(&plain).ok().await;
         let rule = rules["list"].as_array().unwrap().iter().find(|r| r["id"] == "gateway_down").unwrap().clone();
         assert!(!rule["channel"].as_str().unwrap().contains("secret-part") && rule["signing_secret"].is_null(), "{rule}");
-        assert_eq!(rules["total"], 7);
+        assert_eq!(rules["total"], 9);
         site.admin.call(reqwest::Method::PUT, "/alerts/rules/nothing").json(json!({"enabled": false})).token(&site.root).refused("4040").await;
         site.admin.call(reqwest::Method::PUT, "/alerts/rules/task_dead").json(json!({"enabled": true, "channel": "ftp://x"})).token(&site.root).refused("4000").await;
         for (rule, threshold) in [("budget_near_limit", 800.0), ("key_balance_low", -1.0), ("task_dead", 5.0)] {

@@ -404,7 +404,9 @@ async fn a_refusal_of_the_gateway_is_told_in_our_words() {
         ("429 Too Many Requests", said("insufficient_quota"), "4291"),
         ("429 Too Many Requests", said("rate_limit_exceeded"), "4290"),
         ("401 Unauthorized", said("invalid_api_key"), "5020"),
-        ("403 Forbidden", said("insufficient_user_quota"), "4291"),
+        // The account that all spend from: no employee's quota.
+        ("403 Forbidden", said("insufficient_user_quota"), "5020"),
+        ("403 Forbidden", said("pre_consume_token_quota_failed"), "4291"),
         ("400 Bad Request", said("context_length_exceeded"), "4000"),
         ("404 Not Found", said("model_not_found"), "4000"),
         ("500 Internal Server Error", said("boom"), "5020"),

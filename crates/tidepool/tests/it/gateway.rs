@@ -182,7 +182,8 @@ fn check_says_who_answers() {
     assert!(said(&[]).contains("none has a key"));
     let keys = [("TIDEPOOL_PROVIDER_OPENAI_KEY", "of-openai"), ("TIDEPOOL_PROVIDER_GOOGLE_KEY", "of-google")];
     let shown = said(&keys);
-    assert!(shown.contains("openai, google") && !shown.contains("of-openai"), "{shown}");
+    assert!(shown.contains("openai (chat, responses, embeddings), google (chat"), "{shown}");
+    assert!(!shown.contains("of-openai"), "{shown}");
     assert!(said(&[("TIDEPOOL_PROVIDER_ECHO", "true")]).contains("repeating"));
     assert!(said(&[("TIDEPOOL_GATEWAY_LISTEN", "0.0.0.0:9000")]).contains("http://127.0.0.1:9000"));
 }

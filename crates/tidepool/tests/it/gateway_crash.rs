@@ -27,13 +27,26 @@ async fn ask(http: &reqwest::Client, gateway: &str, key: &str, n: usize) -> Opti
     let words = 1 + n % 7;
     let text = vec!["word"; words].join(" ");
     let stream = n.is_multiple_of(2);
-    let body = json!({"model": "gpt-4o", "stream": stream, "messages": [{"role": "user", "content": text}]});
-    let sent = http.post(format!("http://{gateway}/v1/chat/completions")).bearer_auth(key).json(&body).send().await;
+    let messages = json!([{"role": "user", "content": text}]);
+    // Every protocol in its turn; each with a text by which the end of its stream is known.
+    let (path, body, end) = match n / 2 % 3 {
+        0 => {
+            ("chat/completions", json!({"model": "gpt-4o", "stream": stream, "messages": messages}), "data: [DONE]\n\n")
+        }
+        1 => (
+            "messages",
+            json!({"model": "claude-opus-4-6", "stream": stream, "messages": messages}),
+            "data: {\"type\":\"message_stop\"}\n\n",
+        ),
+        _ => ("responses", json!({"model": "gpt-4o", "stream": stream, "input": text}), "}\n\n"),
+    };
+    let sent = http.post(format!("http://{gateway}/v1/{path}")).bearer_auth(key).json(&body).send().await;
     let answer = sent.ok()?;
     assert_eq!(answer.status().as_u16(), 200);
     let id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
     let text = answer.text().await.ok()?;
-    let whole = if stream { text.ends_with("data: [DONE]\n\n") } else { text.contains("total_tokens") };
+    let completed = path != "responses" || text.contains("event: response.completed");
+    let whole = if stream { text.ends_with(end) && completed } else { text.contains("_tokens") };
     whole.then_some(Answered { id, words: words as i64 })
 }
 

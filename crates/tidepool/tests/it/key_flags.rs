@@ -78,7 +78,7 @@ on_both! {
         let mut tx = site.begin_patient().await;
         gateway_key::lock_of_instance(&mut tx, &a0).await.unwrap().unwrap();
         let app = site.app.clone();
-        let looking = tokio::spawn(async move { llm::key::look(&app).await });
+        let looking = tokio::spawn(async move { llm::watch::look(&app).await });
         site.until_blocked().await;
         let now = site.app.clock.now();
         binding::end(&mut tx, &a0, now).await.unwrap();

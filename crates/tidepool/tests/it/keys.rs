@@ -296,7 +296,9 @@ async fn however_many_change_a_key_at_once_it_is_changed_once() {
     on_a_server(site, "a0").await;
     let (user, _) = site.quick_employee("ada@example.com").await;
     site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
-    let made = site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
+    // A limited one: of others one-api counts nothing.
+    let body = json!({"instance_id": "a0", "quota": 1_000_000});
+    let made = site.admin.post("/keys", body).token(&site.root).ok().await;
     world.tokens("a0").await;
     world.gateway.tables.run("UPDATE tokens SET used_quota = 100", vec![]).await.unwrap();
     site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
@@ -326,25 +328,25 @@ async fn a_change_that_a_gateway_missed_reaches_it_later() {
     let tasks = site.admin.get("/tasks?type=apply_key").token(&site.root).ok().await;
     let id = tasks["list"][0]["id"].as_str().unwrap();
     site.admin.post(&format!("/tasks/{id}/cancel"), json!({})).token(&site.root).ok().await;
-    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 0, "not yet");
+    assert_eq!(llm::watch::remind(&site.app).await.unwrap(), 0, "not yet");
     site.wait(Duration::from_secs(90));
-    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 1);
-    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 0, "one is enough");
+    assert_eq!(llm::watch::remind(&site.app).await.unwrap(), 1);
+    assert_eq!(llm::watch::remind(&site.app).await.unwrap(), 0, "one is enough");
     // It is still away: each task that is given up is an alert, so the next comes some minutes later.
     let tasks = site.admin.get("/tasks?type=apply_key&status=pending").token(&site.root).ok().await;
     let id = tasks["list"][0]["id"].as_str().unwrap();
     site.admin.post(&format!("/tasks/{id}/cancel"), json!({})).token(&site.root).ok().await;
     site.wait(Duration::from_secs(90));
-    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 0, "not at once");
+    assert_eq!(llm::watch::remind(&site.app).await.unwrap(), 0, "not at once");
     site.wait(Duration::from_secs(240));
-    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 1);
+    assert_eq!(llm::watch::remind(&site.app).await.unwrap(), 1);
     world.work().await;
     assert_eq!(world.tokens("a0").await[0].0, 2, "off at the gateway");
     // A key that is made for a revoked user's instance is born switched off.
     let key = site.admin.get("/keys").token(&site.root).ok().await["list"][0]["id"].as_str().unwrap().to_owned();
     site.admin.delete(&format!("/keys/{key}")).token(&site.root).ok().await;
     let again = site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
-    assert_eq!((again["enabled"].as_bool(), again["user_revoked"].as_bool()), (Some(false), Some(true)));
+    assert_eq!((again["desired"].as_str(), again["user_revoked"].as_bool()), (Some("off"), Some(true)));
     world.work().await;
     assert_eq!(world.tokens("a0").await[0].0, 2);
     // And no instance takes the name of somebody's key.
@@ -360,7 +362,9 @@ async fn drift_between_a_token_and_the_log_is_an_alarm() {
     let world = foreign().await;
     let site = &world.site;
     site.instances("a", 1).await;
-    let made = site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
+    // A limited one: of others one-api counts nothing.
+    let body = json!({"instance_id": "a0", "quota": 1_000_000});
+    let made = site.admin.post("/keys", body).token(&site.root).ok().await;
     let path = format!("/keys/{}/sync", made["id"].as_str().unwrap());
     let synced = site.admin.post(&path, json!({})).token(&site.root).ok().await;
     assert_eq!((synced["drift_quota"].as_i64(), synced["used_quota"].as_i64()), (Some(0), Some(0)));
@@ -400,7 +404,7 @@ async fn a_spent_day_switches_the_key_off_until_midnight() {
     site.admin.patch(&format!("/users/{user}"), json!({"quota_daily": 100})).token(&site.root).ok().await;
     site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
     site.wait(Duration::from_secs(1));
-    assert_eq!(llm::key::look(&site.app).await.unwrap(), 0);
+    assert_eq!(llm::watch::look(&site.app).await.unwrap(), 0);
     let row = store::request_log::NewRequest {
         request_id: "r1".into(),
         token_name: "a0".into(),
@@ -419,14 +423,14 @@ async fn a_spent_day_switches_the_key_off_until_midnight() {
     let mut tx = site.app.db.begin().await.unwrap();
     store::request_log::add(&mut tx, &site.app.zone, &[row]).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(llm::key::look(&site.app).await.unwrap(), 1);
+    assert_eq!(llm::watch::look(&site.app).await.unwrap(), 1);
     world.work().await;
     assert_eq!(world.tokens("a0").await[0].0, 2, "the assistant itself cannot spend any more");
     let ask = json!({"instance_id": "a0", "message": "x", "model": "gpt-4o"});
     let refusal = site.employee.post("/me/chat", ask.clone()).token(&token).refused("4291").await;
     assert!(refusal.contains("limit 100 tokens, used 100"), "{refusal}");
     site.wait(Duration::from_secs(24 * 3600));
-    assert_eq!(llm::key::look(&site.app).await.unwrap(), 1);
+    assert_eq!(llm::watch::look(&site.app).await.unwrap(), 1);
     let root = site.admin_login("root@example.com").await;
     assert_eq!(site.admin.get("/keys").token(&root).ok().await["list"][0]["quota_spent"], false);
 }

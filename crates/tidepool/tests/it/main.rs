@@ -63,6 +63,7 @@ mod second_factor;
 mod sso;
 mod storm;
 mod talk;
+mod upstreams;
 mod usage;
 mod user_import;
 mod zones;

@@ -168,7 +168,7 @@ on_both! {
         add(site, "r1", 11).await;
         let midnight = app.zone.midnight(app.clock.now());
         let date = app.zone.date(midnight).to_string();
-        let due = store::gateway_key::spent_days(db, &date, midnight).await.unwrap();
+        let due = store::gateway_key::spent_days(db, &date, midnight, false).await.unwrap();
         assert_eq!(due.iter().map(|d| (d.at_most, d.is_partial, d.quota_spent)).collect::<Vec<_>>(), [(11, true, false)]);
         let spent = async || {
             let keys = site.admin.get("/keys?limit=100").token(&site.root).ok().await;
@@ -178,9 +178,9 @@ on_both! {
         for scheduler in &schedulers {
             scheduler.tick().await.unwrap();
         }
-        assert!(!llm::key::watch_once(app, &schedulers[1].leads()).await, "another one leads");
+        assert!(!llm::watch::watch_once(app, &schedulers[1].leads()).await, "another one leads");
         assert_eq!(spent().await, 0);
-        assert!(llm::key::watch_once(app, &schedulers[0].leads()).await);
+        assert!(llm::watch::watch_once(app, &schedulers[0].leads()).await);
         assert_eq!(spent().await, 1);
         // A key that the gateway does not follow, and for which no task waits.
         let key = store::gateway_key::named(db, "a1").await.unwrap().unwrap();
@@ -311,7 +311,8 @@ async fn totals_of_an_older_database(database: Database) {
     }
     store::migrate::run(&db).await.unwrap();
     let totals = store::usage::totals(&db).await.unwrap();
-    let sums = store::usage::Sums { requests: 5, errors: 2, prompt_tokens: 20, completion_tokens: 40, quota: 10 };
+    let sums =
+        store::usage::Sums { requests: 5, errors: 2, prompt_tokens: 20, completion_tokens: 40, units: 10, rest: 0 };
     assert_eq!(totals.iter().map(|t| (t.key.as_str(), t.sums)).collect::<Vec<_>>(), [("a0", sums)]);
     assert_eq!(store::usage::recount(&db).await.unwrap(), 0);
 }

@@ -179,6 +179,7 @@ mod tests {
             prompt_tokens: 0,
             completion_tokens: 0,
             quota: 0,
+            quota_rest: 0,
             duration_ms: 0,
             error_message: String::new(),
             created_at,

@@ -15,7 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 use remote::llm::Gateway;
 use store::Db;
 use store::foreign::{ForeignLog, ForeignRow, LogKind, Position};
-use store::request_log::{self, NewRequest};
+use store::request_log::{self, ExactRequest, NewRequest, RequestType};
+use store::unlogged_request::{self, LoggedRow};
 use store::usage_source::{self, Gap, Source};
 use tokio::sync::OnceCell;
 
@@ -232,12 +233,19 @@ impl Inner {
         let later = from.updated_at + SignedDuration::from_millis(1);
         // Rows that became visible after the pull started may be missing.
         let to = Source { position: to, updated_at: pull.began.max(later) };
+        let logged: Vec<LoggedRow> = rows.iter().filter_map(logged).collect();
         let requests: Vec<_> = rows.into_iter().map(|row| self.request(row, pull.worth)).collect();
         let mut tx = self.db.begin().await?;
         if !usage_source::step(&mut tx, self.kind.name, from, &to).await? {
             return Ok(None);
         }
-        request_log::add(&mut tx, &self.zone, &requests).await?;
+        if !requests.is_empty() {
+            unlogged_request::lock(&mut tx).await?;
+            request_log::add_exact(&mut tx, &self.zone, &requests).await?;
+            // In this transaction: an answer counts until its row does.
+            unlogged_request::settle(&mut tx, &logged).await?;
+            usage_source::set_moved(&mut tx, self.kind.name, to.updated_at).await?;
+        }
         usage_source::change_gaps(&mut tx, self.kind.name, gone, new).await?;
         tx.commit().await?;
         Ok(Some(to))
@@ -252,13 +260,14 @@ impl Inner {
         self.step(from, from.position.clone(), vec![], pull, (&[], &[])).await
     }
 
-    fn request(&self, row: ForeignRow, worth: PerUsd) -> NewRequest {
+    fn request(&self, row: ForeignRow, worth: PerUsd) -> ExactRequest {
         let request_id = match (&row.position, row.request_id) {
             // Rows of old installations have no request id.
             (Position::Id(id), empty) if empty.is_empty() => format!("{}-{id}", self.kind.name),
             (_, request_id) => request_id,
         };
-        NewRequest {
+        let quota_rest = row.quota_rest;
+        let request = NewRequest {
             request_id,
             token_name: row.token_name,
             model: row.model,
@@ -272,8 +281,20 @@ impl Inner {
             error_message: row.error_message,
             estimated: false,
             created_at: row.created_at,
-        }
+        };
+        ExactRequest { request, quota_rest }
     }
+}
+
+/// What identifies the request of a row, if the row is a success.
+fn logged(row: &ForeignRow) -> Option<LoggedRow> {
+    (row.kind == RequestType::SUCCESS).then(|| LoggedRow {
+        request_id: row.request_id.clone(),
+        token_name: row.token_name.clone(),
+        prompt_tokens: row.prompt_tokens,
+        completion_tokens: row.completion_tokens,
+        created_at: row.created_at,
+    })
 }
 
 /// Pulls regularly until it is dropped, so that new rows soon count.

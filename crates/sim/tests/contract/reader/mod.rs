@@ -32,7 +32,7 @@ struct Ours {
 
 record! {
     #[derive(Debug, PartialEq, Eq)]
-    struct Total { token_name: String, requests: i64, tokens: i64, quota: i64, rows: i64 }
+    struct Total { token_name: String, requests: i64, tokens: i64, nano: i64, rows: i64 }
 }
 
 /// The least time between the beginnings of two pulls.
@@ -84,19 +84,21 @@ impl Ours {
     async fn totals(&self) -> Vec<Total> {
         let sql = "SELECT token_name, CAST(SUM(CASE WHEN type = 2 THEN 1 ELSE 0 END) AS BIGINT) AS requests, \
             CAST(SUM(CASE WHEN type = 2 THEN prompt_tokens + completion_tokens ELSE 0 END) AS BIGINT) AS tokens, \
-            CAST(SUM(CASE WHEN type = 2 THEN quota WHEN type = 6 THEN -quota ELSE 0 END) AS BIGINT) AS quota, \
+            CAST(SUM((CASE type WHEN 2 THEN 1 WHEN 6 THEN -1 ELSE 0 END) * (quota * 2000 + quota_rest)) AS BIGINT) AS nano, \
             COUNT(*) AS rows FROM request_log GROUP BY token_name ORDER BY token_name";
         let totals: Vec<Total> = self.db.all(sql, args![]).await.unwrap();
         // The sums beside the rows agree with them.
         let sql = "SELECT token_name, CAST(SUM(requests) AS BIGINT) AS requests, \
-            CAST(SUM(prompt_tokens + completion_tokens) AS BIGINT) AS tokens, CAST(SUM(quota) AS BIGINT) AS quota, \
+            CAST(SUM(prompt_tokens + completion_tokens) AS BIGINT) AS tokens, CAST(SUM(quota * 2000 + quota_rest) AS BIGINT) AS nano, \
             CAST(SUM(requests + errors) AS BIGINT) AS rows FROM usage_slot GROUP BY token_name ORDER BY token_name";
         assert_eq!(self.db.all::<Total>(sql, args![]).await.unwrap(), totals);
         totals
     }
 
     async fn sums(&self) -> Totals {
-        let known = |t: Total| (t.requests > 0).then_some((t.token_name, (t.requests, t.tokens, t.quota)));
+        let known = |t: Total| {
+            (t.requests > 0).then_some((t.token_name, (t.requests, t.tokens, (t.nano + 1_000).div_euclid(2_000))))
+        };
         self.totals().await.into_iter().filter_map(known).collect()
     }
 

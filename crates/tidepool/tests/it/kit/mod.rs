@@ -2,6 +2,8 @@
 
 pub mod assistant;
 mod call;
+pub mod conversation;
+pub mod existing;
 pub mod hosts;
 mod older;
 mod process;

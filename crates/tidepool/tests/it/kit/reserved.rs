@@ -9,7 +9,7 @@ static HELD: Mutex<Vec<File>> = Mutex::new(vec![]);
 
 /// Assistants on a host have ports ten apart, from the first of a block on.
 const FIRST: u16 = 2_000;
-const BLOCK: u16 = 290;
+pub const BLOCK: u16 = 290;
 const BLOCKS: u16 = 100;
 
 /// Not one that the kernel gives to whoever asks for any: it would have given it away again before it is used here.

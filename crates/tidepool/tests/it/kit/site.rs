@@ -18,6 +18,7 @@ use gateway::provider;
 use jiff::{SignedDuration, Timestamp};
 use llm::gateway::Llm;
 use llm::quota::Quotas;
+use llm::usage::reader::Reader;
 use llm::usage::{Feed, Local};
 use people::hashing::Hasher;
 use people::token::{Audience, TokenKey};
@@ -25,6 +26,7 @@ use people::{IdentityProxy, Newcomers, Side};
 use remote::bot::Platform;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
+use store::foreign::LogKind;
 use store::gateway_key::{self, GatewayKey};
 use store::instance::Isolation;
 use store::seal::Sealer;
@@ -63,6 +65,8 @@ pub struct Options {
     pub employee_url: Option<String>,
     /// guardian_webchat sends a chat that is paid for.
     pub webchat_paid: bool,
+    /// Keys that a daily quota binds are off while the log of a foreign gateway says nothing.
+    pub keys_off_without_log: bool,
     /// The windows of all instances have one origin.
     pub share_window: bool,
     /// How long PostgreSQL is waited for.
@@ -78,6 +82,8 @@ pub enum Gateway {
     /// Our own, at this address.
     Embedded(String),
     Foreign(Arc<dyn remote::llm::Gateway>),
+    /// A gateway of another's, with the reader of its log at this address.
+    Logged(Arc<dyn remote::llm::Gateway>, Secret),
     /// Our own, served beside the two sides with these providers.
     Served(provider::Settings),
 }
@@ -143,11 +149,18 @@ impl Site {
         let gateway_folder = tempfile::tempdir().unwrap();
         let mut feed: Arc<dyn Feed> = Arc::new(Local(clock.clone()));
         let (mut replica, mut served) = ("site".to_owned(), None);
-        let foreign = matches!(options.gateway, Gateway::Foreign(_));
+        let foreign = matches!(options.gateway, Gateway::Foreign(_) | Gateway::Logged(..));
         let llm = match options.gateway {
             Gateway::Absent => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap(),
             Gateway::Embedded(url) => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap(),
             Gateway::Foreign(gateway) => Llm::foreign(gateway).unwrap(),
+            Gateway::Logged(gateway, log_url) => {
+                let kind = LogKind::find(gateway.kind().name).unwrap();
+                let (db, clock, zone) = (db.clone(), clock.clone(), zone.clone());
+                let reader = Reader::new(db, clock, zone, gateway.clone(), kind, log_url);
+                feed = Arc::new(reader.with_patience(testkit::LIMIT));
+                Llm::foreign(gateway).unwrap().with_keys_off_without_log(options.keys_off_without_log)
+            }
             Gateway::Served(providers) => {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 let url = format!("http://{}", listener.local_addr().unwrap());

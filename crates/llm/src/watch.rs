@@ -1,5 +1,5 @@
-//! Daily quotas with a foreign gateway: the keys of a user are disabled when the user's quota is used up, and enabled
-//! again after midnight.
+//! What is looked at all the time with a foreign gateway: daily quotas (the keys of a user are disabled when the user's
+//! quota is used up, and enabled again after midnight), its log, and changes of keys that have not reached it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,8 +11,9 @@ use store::gateway_key::{self, GatewayKey};
 use store::{Tx, binding};
 use tokio::sync::watch;
 
-use crate::App;
-use crate::usage::spent;
+use crate::key::{self, ApplyKey};
+use crate::usage::spent_and_unlogged;
+use crate::{App, log_watch};
 
 /// How often quotas are compared.
 const EVERY: Duration = Duration::from_secs(5);
@@ -34,11 +35,17 @@ pub async fn watch_once(app: &App, leads: &watch::Receiver<bool>) -> bool {
     if !*leads.borrow() {
         return false;
     }
+    if let Err(error) = log_watch::look(app).await {
+        tracing::warn!(%error, "the gateway's log could not be looked at");
+    }
     if let Err(error) = look(app).await {
         tracing::warn!(%error, "quotas could not be compared");
     }
     if let Err(error) = remind(app).await {
         tracing::warn!(%error, "keys could not be looked through");
+    }
+    if let Err(error) = key::alert_unrevoked(app).await {
+        tracing::warn!(%error, "it could not be looked up which revocations do not hold");
     }
     true
 }
@@ -54,15 +61,15 @@ const REMINDERS: i64 = 200;
 /// Enqueues a task for every change that has not reached the gateway, however long the gateway was down. Returns the
 /// number of tasks.
 pub async fn remind(app: &App) -> Result<usize> {
-    let payload = super::ApplyKey { key_id: KeyId::named("?") };
+    let payload = ApplyKey { key_id: KeyId::named("?") };
     let payload = serde_json::to_string(&payload).map_err(base::Error::internal)?;
     let around = payload.split_once('?').unwrap_or_default();
     let now = app.clock.now();
     let (fresh, recent) = (now - OVERDUE..=now + OVERDUE, now - AGAIN..=now + AGAIN);
-    let overdue = gateway_key::overdue(&app.db, super::ApplyKey::TYPE, around, fresh, recent, REMINDERS).await?;
+    let overdue = gateway_key::overdue(&app.db, ApplyKey::TYPE, around, fresh, recent, REMINDERS).await?;
     for key in &overdue {
         let mut tx = app.db.begin().await?;
-        super::follow(app, &mut tx, key, Priority::People, gateway_key::REMINDER).await?;
+        key::follow(app, &mut tx, key, Priority::People, gateway_key::REMINDER).await?;
         tx.commit().await?;
     }
     Ok(overdue.len())
@@ -78,14 +85,18 @@ pub async fn look(app: &App) -> Result<usize> {
     let midnight = app.zone.midnight(app.clock.now());
     let mut spent_up: HashMap<UserId, bool> = HashMap::new();
     let mut switched = 0;
-    for day in gateway_key::spent_days(&app.db, &app.zone.date(midnight).to_string(), midnight).await? {
+    let uncounted = log_watch::holds_keys(app).await?;
+    let date = app.zone.date(midnight).to_string();
+    for day in gateway_key::spent_days(&app.db, &date, midnight, uncounted).await? {
         let over = match spent_up.get(&day.user_id) {
             Some(over) => *over,
             None => {
                 let limit = day.quota_daily;
-                let mut over = limit > 0 && day.at_most >= limit;
-                if over && day.is_partial {
-                    over = spent(app, &day.user_id, midnight).await? >= limit;
+                // A quota that cannot be counted counts as used up.
+                let mut over = limit > 0 && (uncounted || day.at_most >= limit);
+                if over && day.is_partial && !uncounted {
+                    let (logged, unlogged) = spent_and_unlogged(app, &day.user_id, midnight).await?;
+                    over = logged + unlogged >= limit;
                 }
                 spent_up.insert(day.user_id.clone(), over);
                 over
@@ -101,7 +112,7 @@ pub async fn look(app: &App) -> Result<usize> {
         }
         (key.quota_spent, key.dirty, key.updated_at) = (over, true, app.clock.now());
         gateway_key::update(&mut tx, &key).await?;
-        super::follow(app, &mut tx, &key, Priority::People, "daily quota").await?;
+        key::follow(app, &mut tx, &key, Priority::People, "daily quota").await?;
         tx.commit().await?;
         switched += 1;
     }

@@ -1,9 +1,10 @@
 //! Quotas are enforced before the model is called: an estimate is reserved, and settled with the true number
 //! afterwards.
 //!
-//! A subject's use is what the log says, plus what all processes were granted and have not logged yet. A process takes
-//! a grant for a request and, while the limit is far, a block for the next requests. So most reservations need no
-//! database. A block is refilled in the background before it is empty, so that few requests wait for it.
+//! A subject's use is what the log says, plus what all processes were granted and have not logged yet; with a foreign
+//! gateway also what was answered and its log does not have yet. A process takes a grant for a request and, while the
+//! limit is far, a block for the next requests. So most reservations need no database. A block is refilled in the
+//! background before it is empty, so that few requests wait for it.
 //!
 //! A grant is given while use is below the limit, and then in full. So one request may cross the limit, but only one,
 //! as long as each stays within its estimate. What that request does not use is beyond the limit, so no other request
@@ -11,18 +12,19 @@
 //!
 //! The loader of the log reduces the grants of a process in the transaction that writes the rows of the requests.
 
+mod subject;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use base::id::{KeyId, UserId};
 use base::{Clock, Error, Kind, Result, Zone};
-use jiff::Timestamp;
-use store::{Db, Tx, gateway_key, quota_grant};
+use store::{Db, quota_grant};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::App;
-use crate::usage::spent_in;
+use subject::Spent;
+pub use subject::Subject;
 
 /// The largest block, and the part of the remaining quota that a block may be.
 const BLOCK: i64 = 1 << 20;
@@ -39,65 +41,6 @@ const LOOP: &str = "quotas";
 const REFUSED: Duration = Duration::from_millis(300);
 /// How many grants are decided at the same time: they must not use all connections.
 const AT_ONCE: usize = 4;
-
-/// What a quota applies to, and its limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// Tokens of an employee on a local day.
-    User { id: UserId, limit: i64, midnight: Timestamp, resets_at: Timestamp },
-    /// Quota units of a sub key, for its whole life.
-    Key { id: KeyId, limit: i64 },
-}
-
-impl Subject {
-    /// An employee's quota of today; `None` without a limit.
-    pub fn user(app: &App, id: &UserId, limit: i64) -> Option<Subject> {
-        let now = app.clock.now();
-        let (midnight, resets_at) = (app.zone.midnight(now), app.zone.next_midnight(now));
-        (limit > 0).then(|| Subject::User { id: id.clone(), limit, midnight, resets_at })
-    }
-
-    /// The name under which grants are stored.
-    pub fn name(&self) -> String {
-        match self {
-            Subject::User { id, midnight, .. } => format!("user:{id}:{}", midnight.as_second()),
-            Subject::Key { id, .. } => format!("key:{id}"),
-        }
-    }
-
-    fn limit(&self) -> i64 {
-        match self {
-            Subject::User { limit, .. } | Subject::Key { limit, .. } => *limit,
-        }
-    }
-
-    /// The use according to the log. It is read in the transaction that decides: waiting for a second connection would
-    /// hold up every writer that waits for this transaction.
-    async fn logged(&self, tx: &mut Tx, zone: &Zone) -> Result<i64> {
-        match self {
-            Subject::User { id, midnight, .. } => spent_in(tx, zone, id, *midnight).await,
-            Subject::Key { id, .. } => {
-                let key = gateway_key::find(tx, id).await?;
-                Ok(key.map_or(0, |key| key.used()))
-            }
-        }
-    }
-
-    fn used_up(&self, clock: &Clock, zone: &Zone, used: i64) -> Error {
-        match self {
-            Subject::User { limit, resets_at, .. } => {
-                let reset = zone.show(*resets_at);
-                let text = format!("daily quota used up: limit {limit} tokens, used {used}, resets at {reset}");
-                let wait = resets_at.duration_since(clock.now()).unsigned_abs();
-                Error::new(Kind::QuotaUsedUp, text).retry_after(wait)
-            }
-            Subject::Key { limit, .. } => {
-                let text = format!("the key's quota is used up: limit {limit} units, used {used}");
-                Error::new(Kind::QuotaUsedUp, text)
-            }
-        }
-    }
-}
 
 /// The grants of this process.
 pub struct Quotas {
@@ -132,7 +75,7 @@ struct State {
     reserved: usize,
     touched: Instant,
     /// When the quota was last used up according to the database, and the use at that time.
-    refused: Option<(Instant, i64)>,
+    refused: Option<(Instant, Spent)>,
 }
 
 impl Account {
@@ -181,7 +124,7 @@ pub struct Reservation {
 /// What this process can decide without the database.
 enum Known {
     Reserved(Reservation),
-    UsedUp(i64),
+    UsedUp(Spent),
     Nothing,
 }
 
@@ -240,7 +183,7 @@ impl Quotas {
                 }
                 Ok(reservation)
             }
-            Known::UsedUp(used) => Err(subject.used_up(&app.clock, &app.zone, used)),
+            Known::UsedUp(spent) => Err(subject.refusal(&app.clock, &app.zone, spent)),
             Known::Nothing => {
                 // Run it as a task of its own. If the caller is dropped while it waits, the grant would otherwise be
                 // lost and never handed back.
@@ -328,7 +271,7 @@ struct Asked {
 /// What the database decided.
 enum Decided {
     Granted { more: i64, block: i64, beyond: i64 },
-    UsedUp(i64),
+    UsedUp(Spent),
 }
 
 impl Asked {
@@ -338,10 +281,10 @@ impl Asked {
             return Known::Nothing;
         }
         state.touched = self.account.clock.instant();
-        if let Some((at, used)) = state.refused
+        if let Some((at, spent)) = state.refused
             && self.account.clock.since(at) < REFUSED
         {
-            return Known::UsedUp(used);
+            return Known::UsedUp(spent);
         }
         if !self.ahead || state.free - state.beyond < self.estimate {
             return Known::Nothing;
@@ -360,7 +303,7 @@ impl Asked {
         let _asking = self.account.asking.lock().await;
         match self.known() {
             Known::Reserved(reservation) => return Ok(reservation),
-            Known::UsedUp(used) => return Err(self.subject.used_up(&clock, &zone, used)),
+            Known::UsedUp(spent) => return Err(self.subject.refusal(&clock, &zone, spent)),
             Known::Nothing => {}
         }
         // Take it away from other requests while the database decides about it.
@@ -378,12 +321,12 @@ impl Asked {
                 state.refused = None;
                 Ok(self.take(&mut state))
             }
-            Decided::UsedUp(used) => {
+            Decided::UsedUp(spent) => {
                 state.limit = self.subject.limit();
                 // What is still free was granted under another limit, or is beyond this one.
                 state.beyond = i64::MAX / 2;
-                state.refused = Some((clock.instant(), used));
-                Err(self.subject.used_up(&clock, &zone, used))
+                state.refused = Some((clock.instant(), spent));
+                Err(self.subject.refusal(&clock, &zone, spent))
             }
         }
     }
@@ -395,9 +338,15 @@ impl Asked {
         tx.lock_name(&self.name).await?;
         // The loader of the log takes the same lock, so rows and grants are read in the same state.
         let granted = quota_grant::granted(&mut tx, &self.name).await?;
-        let used = self.subject.logged(&mut tx, zone).await? + granted - free;
+        // Before the log: a row that comes in between then counts twice in this decision, and not never.
+        let unlogged = if self.ahead { 0 } else { self.subject.unlogged(&mut tx).await? };
+        let (logged, granted) = (self.subject.logged(&mut tx, zone).await? + unlogged, granted - free);
+        let used = logged + granted;
+        // A grant of the embedded gateway is used before its rows are loaded: it does not tell what is only reserved.
+        let (used_so_far, reserved) = if self.ahead { (used, 0) } else { (logged, granted) };
+        let spent = Spent { used: used_so_far, reserved };
         if used >= self.subject.limit() {
-            return Ok(Decided::UsedUp(used));
+            return Ok(Decided::UsedUp(spent));
         }
         let room = self.subject.limit() - used - self.estimate;
         let block = if self.ahead { (room / PART).clamp(0, BLOCK) } else { 0 };
@@ -408,7 +357,7 @@ impl Asked {
         Ok(Decided::Granted { more, block, beyond: (-room).max(0) })
     }
 
-    /// Whether the block is half empty and no refill is running: then the caller must start one.
+    /// Whether the block is half empty and no refill runs: then the caller must start one.
     fn begins_refill(&self) -> bool {
         let mut state = self.account.state();
         let is_low = state.free - state.beyond < state.block / 2;
