@@ -14,7 +14,7 @@ help: ## this list
 demo: lab ## build, then run the product with example data and simulated parts; Ctrl-C ends it (needs: Rust, Node)
 	@exec $(TARGET)/debug/tidepool-lab demo
 
-test: ## every test; PART="rust browser" for some of: setup web rust api docs scaleout torture browser secrets; TEST=name for one (needs: Rust, Node, Python, apt; root for databases and the browser)
+test: ## every test; PART="rust browser" for some of: setup web rust api docs sdk scaleout torture browser secrets; TEST=name for one (needs: Rust, Node, Python, apt; root for databases and the browser)
 	@exec testbed/run.py $(if $(TEST),--test "$(TEST)",$(PART))
 
 unit: ## the tests that need no root, no apt, no network and no browser, in two minutes once it is built (needs: Rust, Node)
