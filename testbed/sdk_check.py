@@ -28,7 +28,7 @@ sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
 from sdk import compare
 from sdk.cases import Case, all_cases
-from sdk.cases.case import EMBEDDING
+from sdk.cases.case import EMBEDDING, SPENT
 from sdk.upstream import DIRECT, GATEWAY, PATHS, PROVIDERS, Upstream, key_of
 from suite import invariants, processes
 from suite.machine import CACHE, TESTBED, scratch
@@ -108,7 +108,8 @@ class Tidepool(Server):
         return [tuple(str(value) for value in row) for row in self._query(sql)]
 
     def rows(self, key_name: str) -> dict[str, compare.Row]:
-        return {row["request_id"]: dict(row) for row in self._query(f"SELECT * FROM request_log WHERE token_name = '{key_name}'")}
+        """Of a key, and of those whose names begin with its name."""
+        return {row["request_id"]: dict(row) for row in self._query(f"SELECT * FROM request_log WHERE token_name = '{key_name}' OR token_name LIKE '{key_name}-%'")}
 
     def _query(self, sql: str) -> list[sqlite3.Row]:
         with closing(sqlite3.connect(f"file:{self.folder}/data/tidepool.db?mode=ro", uri=True, timeout=20)) as database:
@@ -166,7 +167,8 @@ def run(name: str, cases: list[Case], upstream: Upstream, tidepool: Tidepool) ->
     """All cases with the SDKs of one language. Whether all is well."""
     upstream.forget()
     began, sub_key = time.monotonic(), tidepool.sub_key(f"sdk-{name}")
-    others = {"other": tidepool.sub_key(f"sdk-{name}-other"), "spent": tidepool.sub_key(f"sdk-{name}-spent", quota=0)}
+    named = sorted({step["by"] for case in cases for step in case.steps if "by" in step})
+    others = {by: tidepool.sub_key(f"sdk-{name}-{by}", quota=0 if by == SPENT else None) for by in named}
     returned = drive(name, cases, upstream, tidepool, sub_key, others)
     rows = settled(tidepool, f"sdk-{name}", cases, upstream)
     passed: Counter[str] = Counter()

@@ -38,6 +38,7 @@ class Request:
     headers: dict[str, str]  # names in lower case
     body: bytes
     seen_before: int = 0  # how often the account has had this case
+    sdk: int = 0  # the number of the SDK that asks: an id is never given twice
     json: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +59,7 @@ class Request:
         return {name.decode(): int(number or 0) for name, number in _FAULT.findall(self.body)}
 
     def id(self, prefix: str, *more: object) -> str:
-        text = "/".join([self.case, str(len(self.json.get("messages") or self.json.get("input") or "")), *map(str, more)])
+        text = "/".join([str(self.sdk), self.case, str(len(self.json.get("messages") or self.json.get("input") or "")), *map(str, more)])
         return prefix + hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

@@ -66,6 +66,7 @@ class Upstream:
         self.recorded: list[Recorded] = []
         self._lock = threading.Lock()
         self._had: Counter[tuple[str, str]] = Counter()
+        self._sdk = 0
         upstream = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -104,6 +105,7 @@ class Upstream:
         with self._lock:
             self.recorded.clear()
             self._had.clear()
+            self._sdk += 1
 
     def serve(self, handler: Any) -> None:
         body = _body(handler)
@@ -114,7 +116,7 @@ class Upstream:
         note = Recorded(side, request.case, request.method, request.path, request.headers, body)
         with self._lock:
             self.recorded.append(note)
-            request.seen_before = self._had[side, request.case]
+            request.seen_before, request.sdk = self._had[side, request.case], self._sdk
             self._had[side, request.case] += 1
         is_native = "/messages" in request.path or "anthropic-version" in request.headers
         try:

@@ -29,6 +29,7 @@ SCHEMA = {
     "required": ["city", "degrees", "unit"],
     "additionalProperties": False,
 }
+SPENT = "spent"  # asks for a step whose sub key has used up its quota
 CONNECTION = ("APIConnectionError", "RemoteProtocolError", "ReadError", "TypeError", "Error", "APIError")
 
 
@@ -39,6 +40,7 @@ class Own:
     classes: tuple[str, ...]
     status: tuple[int, ...] = ()
     says: str = ""
+    last_event: str = ""  # the type of the stream's last event, where the SDK yields it instead of an error
 
 
 REFUSED = Own(("BadRequestError", "NotFoundError", "PermissionDeniedError"), (400, 403, 404))

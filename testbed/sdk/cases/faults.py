@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .case import CHAIN, CLAUDE, CONNECTION, OPENAI_MODEL, OTHER_MODEL, Case, Own
+from .case import CHAIN, CLAUDE, CONNECTION, OPENAI_MODEL, OTHER_MODEL, SPENT, Case, Own
 from .chat import chat
 from .lists import embed
 from .messages import message
@@ -14,6 +14,12 @@ from .responses import respond
 _EVENT = 330  # bytes that an event of the upstream has at most, about
 PROTOCOLS = {"chat": chat, "responses": respond, "messages": message}
 _SDK = {"messages": "anthropic"}
+# What a stream that breaks off becomes: an event in the protocol's shape. OpenAI's SDKs yield that of a response as any other.
+_CUT = {
+    "chat": Own(CONNECTION),
+    "responses": Own(CONNECTION, last_event="error"),
+    "messages": Own((*CONNECTION, "APIStatusError")),
+}
 # Statuses of which the gateway says itself whose failure it is: the provider's key or account is not the caller's.
 _OTHERS = {401: ("InternalServerError", "key"), 402: ("InternalServerError", "account"), 403: ("InternalServerError", "key")}
 
@@ -67,14 +73,13 @@ def faults(protocol: str, every_byte: bool) -> Iterator[Case]:
     yield _waiting(protocol)
     # A key of ours whose quota is used up: the provider has nothing to do with it.
     spent = Own(("RateLimitError",), (429,), "quota")
-    yield Case(f"{protocol}-key-spent", sdk, [ask(f"{protocol}-key-spent") | {"by": "spent"}], own=spent, asks=0, counts=False)
+    yield Case(f"{protocol}-key-spent", sdk, [ask(f"{protocol}-key-spent") | {"by": SPENT}], own=spent, asks=0, counts=False)
     if protocol in ("chat", "messages"):
         for mode in ("whole", "chunks"):
             name = f"{protocol}-fallback-{mode}"
-            # Straight, the SDK tries the same model once more.
-            yield Case(
-                name, sdk, [ask(name, "[fault once=503]", model=CHAIN[0], mode=mode)], provider="anthropic", client={"retries": 1}, stand_in=CHAIN[1]
-            )
+            # Straight, the SDK tries the same model once more. With a sub key of its own: the one that stood in is asked first afterwards.
+            step = ask(name, "[fault once=503]", model=CHAIN[0], mode=mode) | {"by": name}
+            yield Case(name, sdk, [step], provider="anthropic", client={"retries": 1}, stand_in=CHAIN[1])
     for status in (429, 500):
         again = case(f"once-{status}", f"[fault once={status}]", "whole", client={"retries": 2})
         again.alone, again.rest = True, 0.2
@@ -92,13 +97,14 @@ def faults(protocol: str, every_byte: bool) -> Iterator[Case]:
     yield case("gzip", "[fault gzip]", "whole")
     yield case("gzip-stream", "[fault gzip]")
     for events in (0, 1, 4):
-        # OpenAI's SDK for Python hands the error event of a response to its caller as any other.
-        yield case(f"error-after-{events}", f"[fault error-after={events}]", fails=None if protocol == "responses" else True)
+        # OpenAI's SDKs yield the error event of a response as any other: they raise nothing, though nothing was counted.
+        failing_stream = {"fails": None, "counts": False} if protocol == "responses" else {"fails": True}
+        yield case(f"error-after-{events}", f"[fault error-after={events}]", **failing_stream)
     yield case("cut-whole", "[fault cut=100]", "whole", fails=True, own=Own((*CONNECTION, "InternalServerError")), counts=False)
     for at in (0, 1, 2, 5, 17, 100, 1500):
-        yield case(f"cut-{at:04}", f"[fault cut={at}]", fails=True, own=Own(CONNECTION))
+        yield case(f"cut-{at:04}", f"[fault cut={at}]", fails=True, own=_CUT[protocol])
     for at in range(_EVENT) if every_byte else (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 60, 61, 100, 101, 102):
-        yield case(f"cut-behind-event-{at:03}", f"[fault cut-event=3] [fault cut={at}]", fails=True, own=Own(CONNECTION))
+        yield case(f"cut-behind-event-{at:03}", f"[fault cut-event=3] [fault cut={at}]", fails=True, own=_CUT[protocol])
     yield from leaving(protocol, every_byte)
 
 

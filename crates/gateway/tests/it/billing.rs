@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use store::request_log::{Request, RequestType};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::kit::{Act, Biller, Client, Database, Manner, Options, Provider, Site, Wire, answer, ask};
 use crate::on_both;
@@ -63,6 +64,7 @@ on_every_wire! {
     a_provider_that_hangs_is_given_up_and_counted_by_what_is_reserved
     hidden_thinking_is_counted_in_the_middle_of_a_stream
     streams_left_at_any_byte_are_counted
+    one_request_crosses_a_quota_and_no_more
 }
 
 async fn requests_left_before_their_answer_are_counted(wire: Wire, database: Database) -> Site {
@@ -230,6 +232,31 @@ async fn hidden_thinking_is_counted_in_the_middle_of_a_stream(wire: Wire, databa
     let rows = site.rows_until(1).await;
     let (counted, billed) = (counted(&rows), biller.billed());
     assert!(counted >= billed && rows[0].estimated, "{counted} of {billed}");
+    site
+}
+
+async fn one_request_crosses_a_quota_and_no_more(wire: Wire, database: Database) -> Site {
+    let gate = Arc::new(Semaphore::new(0));
+    let (biller, site, _) = with(wire, database, Manner { gate: Some(gate.clone()), ..Manner::default() }, |_| ()).await;
+    let (user, _, key) = site.employee("ada", 20_000).await;
+    let client = site.client(&key).speaking(wire);
+    let question = wire.ask(wire.model(), &"a ".repeat(60_000));
+    let mut asking = JoinSet::new();
+    for _ in 0..50 {
+        let (client, question) = (client.clone(), question.clone());
+        asking.spawn(async move { client.chat(&question).await.status });
+    }
+    site.rows_until(49).await;
+    gate.add_permits(1);
+    let statuses = asking.join_all().await;
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert!(statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
+    site.rows_until(50).await;
+    site.app.clock.advance(jiff::SignedDuration::from_secs(2));
+    assert_eq!(client.chat(&wire.ask(wire.model(), "hello")).await.status, 429);
+    assert_eq!(biller.count(), 1, "nothing else was asked of the provider");
+    let midnight = site.app.zone.midnight(site.app.clock.now());
+    assert_eq!(llm::usage::spent(&site.app, &user, midnight).await.unwrap(), biller.billed());
     site
 }
 

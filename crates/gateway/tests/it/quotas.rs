@@ -58,16 +58,21 @@ on_both! {
         assert_eq!(openai.count(), 2);
         let refused = replies.iter().find(|reply| reply.status == 429).unwrap();
         let message = refused.refused(429, "insufficient_quota");
-        assert!(message.starts_with("daily quota used up: limit 10000 tokens, used ") && message.contains("resets at"), "{message}");
-        let wait: i64 = refused.header("retry-after").unwrap().parse().unwrap();
-        assert_eq!(wait, 11 * 3600, "until Berlin's next midnight");
+        let what = "the rest of the daily quota is reserved: limit 10000 tokens, used 9990, ";
+        assert!(message.starts_with(what) && message.contains(" reserved for requests under way, resets at"), "{message}");
+        assert_eq!(refused.header("retry-after").as_deref(), Some("5"), "until the other is answered");
         // What the one left over of its estimate lies beyond the limit.
         assert_eq!(answered(&storm(std::slice::from_ref(&client), 20).await), 0);
         // The same when what it left over went back, and when the refusal is no longer remembered.
         site.app.quotas.hand_back(&site.app, false).await.unwrap();
         site.app.clock.advance(LATER);
         assert_eq!(answered(&storm(std::slice::from_ref(&client), 20).await), 0);
-        assert_eq!(site.rows().await.len(), 1 + 200 + 40, "every refusal has its row");
+        let refused = client.chat(&ask("gpt-4o", "hello")).await;
+        let message = refused.refused(429, "insufficient_quota");
+        assert!(message.starts_with("daily quota used up: limit 10000 tokens, used ") && message.contains("resets at"), "{message}");
+        let wait: i64 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert_eq!(wait, 11 * 3600 - LATER.as_secs(), "until Berlin's next midnight");
+        assert_eq!(site.rows().await.len(), 1 + 200 + 40 + 1, "every refusal has its row");
         site
     }
 

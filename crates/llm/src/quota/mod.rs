@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use base::{Clock, Error, Kind, Result, Zone};
+use base::{Clock, Error, Result, Zone};
 use store::{Db, quota_grant};
 use tokio::sync::{Notify, Semaphore};
 
@@ -73,6 +73,8 @@ struct State {
     /// When the next refill may start; `None` while one is running.
     refill_at: Option<Instant>,
     reserved: usize,
+    /// What these reservations hold.
+    held: i64,
     touched: Instant,
     /// When the quota was last used up according to the database, and the use at that time.
     refused: Option<(Instant, Spent)>,
@@ -88,6 +90,7 @@ impl Account {
             block: 0,
             refill_at: Some(now),
             reserved: 0,
+            held: 0,
             touched: now,
             refused: None,
         };
@@ -98,11 +101,12 @@ impl Account {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Releases the unused part of a reservation. Returns whether more is used now than was granted.
-    fn release(&self, amount: i64) -> bool {
+    /// Ends a reservation and releases what was not used of it. Returns whether more is used now than was granted.
+    fn release(&self, estimate: i64, used: i64) -> bool {
         let mut state = self.state();
-        state.free += amount;
+        state.free += estimate - used;
         state.reserved -= 1;
+        state.held -= estimate;
         state.touched = self.clock.instant();
         state.refused = None;
         let overdrawn = state.free < 0;
@@ -295,6 +299,7 @@ impl Asked {
     fn take(&self, state: &mut State) -> Reservation {
         state.free -= self.estimate;
         state.reserved += 1;
+        state.held += self.estimate;
         let (account, subject) = (self.account.clone(), self.name.clone());
         Reservation { account, subject, estimate: self.estimate, settled: false }
     }
@@ -342,9 +347,10 @@ impl Asked {
         let unlogged = if self.ahead { 0 } else { self.subject.unlogged(&mut tx).await? };
         let (logged, granted) = (self.subject.logged(&mut tx, zone).await? + unlogged, granted - free);
         let used = logged + granted;
-        // A grant of the embedded gateway is used before its rows are loaded: it does not tell what is only reserved.
-        let (used_so_far, reserved) = if self.ahead { (used, 0) } else { (logged, granted) };
-        let spent = Spent { used: used_so_far, reserved };
+        // A grant of the embedded gateway may be used already, with rows that are not loaded yet. What this process holds for
+        // requests under way is not; of what other processes hold nothing is known here.
+        let reserved = if self.ahead { self.account.state().held.clamp(0, granted.max(0)) } else { granted };
+        let spent = Spent { used: used - reserved, reserved };
         if used >= self.subject.limit() {
             return Ok(Decided::UsedUp(spent));
         }
@@ -408,14 +414,14 @@ impl Reservation {
     /// the other processes.
     pub fn settle(mut self, used: i64) -> bool {
         self.settled = true;
-        self.account.release(self.estimate - used)
+        self.account.release(self.estimate, used)
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.settled {
-            self.account.release(self.estimate);
+            self.account.release(self.estimate, 0);
         }
     }
 }

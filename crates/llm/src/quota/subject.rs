@@ -71,7 +71,8 @@ impl Subject {
         let what = match (self, is_used_up) {
             (Subject::User { .. }, true) => "daily quota used up",
             (Subject::User { .. }, false) => "the rest of the daily quota is reserved",
-            (Subject::Key { .. }, _) => "the key's quota is used up",
+            (Subject::Key { .. }, true) => "the key's quota is used up",
+            (Subject::Key { .. }, false) => "the rest of the key's quota is reserved",
         };
         let unit = if matches!(self, Subject::User { .. }) { "tokens" } else { "units" };
         let mut text = format!("{what}: limit {limit} {unit}, used {}", spent.used);
@@ -86,7 +87,8 @@ impl Subject {
                 let wait = if is_used_up { midnight } else { midnight.min(RESERVED) };
                 Error::new(Kind::QuotaUsedUp, text).retry_after(wait)
             }
-            Subject::Key { .. } => Error::new(Kind::QuotaUsedUp, text),
+            Subject::Key { .. } if is_used_up => Error::new(Kind::QuotaUsedUp, text),
+            Subject::Key { .. } => Error::new(Kind::QuotaUsedUp, text).retry_after(RESERVED),
         }
     }
 }
@@ -95,6 +97,6 @@ impl Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spent {
     pub used: i64,
-    /// For requests that are under way, of all processes. Only known with a foreign gateway.
+    /// For requests that are under way: with a foreign gateway of all processes, with the embedded one of this process.
     pub reserved: i64,
 }

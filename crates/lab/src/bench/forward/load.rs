@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use super::exchange::Exchange;
 use crate::bench::cost::cpu;
 use crate::bench::percentile;
 
@@ -23,7 +24,6 @@ pub struct Target {
     pub address: SocketAddr,
     pub pids: Vec<u32>,
     pub key: Secret,
-    pub stream: bool,
 }
 
 #[derive(Clone)]
@@ -36,13 +36,13 @@ pub struct Measured {
     pub cpu_us: f64,
 }
 
-pub async fn measure(target: &Target, connections: usize) -> Result<Measured> {
-    let body = Bytes::from(question(target.stream));
+pub async fn measure(target: &Target, exchange: &Exchange, connections: usize) -> Result<Measured> {
+    let body = Bytes::from(exchange.question.clone());
     let mut asking = JoinSet::new();
     let counts_from = Instant::now() + WARM_UP;
     let until = counts_from + TIME;
     for _ in 0..connections {
-        asking.spawn(ask(target.address, target.key.clone(), body.clone(), counts_from, until));
+        asking.spawn(ask(target.address, exchange.path, target.key.clone(), body.clone(), counts_from, until));
     }
     tokio::time::sleep_until(counts_from.into()).await;
     let before = cpu(&target.pids)?;
@@ -62,17 +62,15 @@ pub async fn measure(target: &Target, connections: usize) -> Result<Measured> {
     })
 }
 
-fn question(stream: bool) -> String {
-    let text =
-        "A question of a usual length, with some words that nobody reads, so that the body is neither empty nor large.";
-    let usage = if stream { ",\"stream\":true,\"stream_options\":{\"include_usage\":true}" } else { "" };
-    format!(
-        "{{\"model\":\"gpt-4o\",\"messages\":[{{\"role\":\"system\",\"content\":\"Be brief.\"}},{{\"role\":\"user\",\"content\":\"{text}\"}}],\"temperature\":0.7,\"max_tokens\":256{usage}}}"
-    )
-}
-
 /// Sends requests over one connection; returns how long each took that began within the measured time.
-async fn ask(address: SocketAddr, key: Secret, body: Bytes, from: Instant, until: Instant) -> Result<Vec<Duration>> {
+async fn ask(
+    address: SocketAddr,
+    path: &'static str,
+    key: Secret,
+    body: Bytes,
+    from: Instant,
+    until: Instant,
+) -> Result<Vec<Duration>> {
     let socket = TcpStream::connect(address).await.map_err(Error::internal)?;
     socket.set_nodelay(true).map_err(Error::internal)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(Error::internal)?;
@@ -85,7 +83,7 @@ async fn ask(address: SocketAddr, key: Secret, body: Bytes, from: Instant, until
         }
         let request = Request::builder()
             .method(Method::POST)
-            .uri("/v1/chat/completions")
+            .uri(path)
             .header(header::HOST, "bench")
             .header(header::AUTHORIZATION, format!("Bearer {}", key.expose()))
             .header(header::CONTENT_TYPE, "application/json")
