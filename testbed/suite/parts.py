@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 
 _NEXTEST = ["cargo", "nextest", "run", "--workspace", "--locked"]
+# Many tests wait for something: one more than there are cores keeps them busy.
+_THREADS = ["--test-threads", str((os.cpu_count() or 1) + 1)]
 _ALONE = "test(/(^|::)alone_/)"  # for nextest: the Rust tests whose subject is speed
 _UNAVAILABLE = 69  # a script of ours: this machine cannot give what it takes
 
@@ -95,7 +97,7 @@ def _vitest(run: Run, result: Result) -> None:
 
 def rust(run: Run, result: Result) -> None:
     """Every Rust test of the workspace, with the real databases, the real OpenID provider and real hosts."""
-    _nextest(run, result, "default", run.env)
+    _nextest(run, result, "default", run.env, _THREADS)
 
 
 def unit(run: Run, result: Result) -> None:
@@ -104,11 +106,11 @@ def unit(run: Run, result: Result) -> None:
     _nextest(run, result, "unit", run.env)
 
 
-def _nextest(run: Run, result: Result, profile: str, env: dict[str, str]) -> None:
+def _nextest(run: Run, result: Result, profile: str, env: dict[str, str], options: Sequence[str] = ()) -> None:
     """Builds every Rust test, then runs those of a profile of .config/nextest.toml."""
     # nextest keeps its reports in the clone, wherever cargo builds (`store.dir` of its configuration).
     junit = ROOT / "target" / "nextest" / profile / "junit.xml"
-    command = [*_NEXTEST, "--profile", profile]
+    command = [*_NEXTEST, "--profile", profile, *options]
     only = ["-E", f"test({run.only})"] if run.only else []
     if not _built(run, result):
         return

@@ -169,6 +169,10 @@ impl LiteLlm {
     }
 
     async fn block(&self, gateway_id: &str, blocked: bool) -> Result<()> {
+        // Its refusal of such an id looks like that of any mistake.
+        if !is_hash(gateway_id) {
+            return Err(base::Kind::NotFound.into());
+        }
         let path = if blocked { "/key/block" } else { "/key/unblock" };
         match self.ask::<Value>(Method::POST, path, &[], Some(json!({"key": gateway_id}))).await {
             Ok(_) => Ok(()),

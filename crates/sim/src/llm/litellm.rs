@@ -208,6 +208,9 @@ impl Proxy {
 
     async fn set_blocked(&self, body: &Value, blocked: bool) -> Handled {
         let hash = hash_if_needed(body["key"].as_str().unwrap_or_default());
+        if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(error(StatusCode::BAD_REQUEST, "bad_request_error", "Invalid key format."));
+        }
         let sql = "UPDATE \"LiteLLM_VerificationToken\" SET blocked = ? WHERE token = ?";
         if self.tables.run(sql, with![blocked, hash.as_str()]).await? == 0 {
             return Ok(error(StatusCode::NOT_FOUND, "not_found_error", "Key not found."));
