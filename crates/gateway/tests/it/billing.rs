@@ -237,7 +237,8 @@ async fn hidden_thinking_is_counted_in_the_middle_of_a_stream(wire: Wire, databa
 
 async fn one_request_crosses_a_quota_and_no_more(wire: Wire, database: Database) -> Site {
     let gate = Arc::new(Semaphore::new(0));
-    let (biller, site, _) = with(wire, database, Manner { gate: Some(gate.clone()), ..Manner::default() }, |_| ()).await;
+    let (biller, site, _) =
+        with(wire, database, Manner { gate: Some(gate.clone()), ..Manner::default() }, |_| ()).await;
     let (user, _, key) = site.employee("ada", 20_000).await;
     let client = site.client(&key).speaking(wire);
     let question = wire.ask(wire.model(), &"a ".repeat(60_000));

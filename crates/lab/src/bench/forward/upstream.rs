@@ -25,8 +25,9 @@ impl Upstream {
     pub async fn start(exchanges: &[Exchange]) -> Result<Upstream> {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(Error::internal)?;
         let address = listener.local_addr().map_err(Error::internal)?;
-        let answers: Arc<Answers> =
-            Arc::new(exchanges.iter().map(|one| ((one.path, one.is_stream), Bytes::from(one.answer.clone()))).collect());
+        let answers: Arc<Answers> = Arc::new(
+            exchanges.iter().map(|one| ((one.path, one.is_stream), Bytes::from(one.answer.clone()))).collect(),
+        );
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 socket.set_nodelay(true).ok();
