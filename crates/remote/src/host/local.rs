@@ -4,7 +4,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command as Process};
 use tokio::sync::oneshot;
@@ -37,10 +37,12 @@ fn spawn(line: &str, command: &Command) -> Result<Child> {
         .map_err(|e| Error::Failed { command: command.name().to_owned(), status: 127, why: e.to_string() })
 }
 
-/// Sends SIGTERM. `timeout` passes the signal on to the command.
+/// Sends SIGTERM. `timeout` passes the signal on to the command, unless it has just forked and does not know its child yet:
+/// then it exits alone. So the group that it leads gets the signal too.
 fn ask_to_end(child: &Child) {
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id as i32)) {
         kill_process(pid, Signal::TERM).ok();
+        kill_process_group(pid, Signal::TERM).ok();
     }
 }
 
