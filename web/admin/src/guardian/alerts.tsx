@@ -103,7 +103,9 @@ export function Alerts() {
               {list.map((rule) => (
                 <li key={rule.id} className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
                   <span className="min-w-0 flex-1 basis-48">
-                    <Status tone={rule.enabled ? 'good' : 'none'}>{alertRuleText(rule.id, t)}</Status>
+                    <Status wraps tone={rule.enabled ? 'good' : 'none'}>
+                      {alertRuleText(rule.id, t)}
+                    </Status>
                     {rule.threshold != null && (
                       <span className="block text-muted tabular-nums">
                         {t(THRESHOLDS[rule.id]?.written ?? 'alerts.fromCount', { n: number(rule.threshold) })}
@@ -212,7 +214,9 @@ function RaisedAlert({ alert, onAck }: { alert: Alert; onAck?: () => void }) {
   return (
     <li className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
       <span className="min-w-0 flex-1 basis-60">
-        <Status tone={alert.resolved_at ? 'good' : alert.acked_at ? 'warn' : 'bad'}>{title}</Status>
+        <Status wraps tone={alert.resolved_at ? 'good' : alert.acked_at ? 'warn' : 'bad'}>
+          {title}
+        </Status>
         <span className="block wrap-anywhere">{message}</span>
         <span className="block text-muted">
           {instance ? (

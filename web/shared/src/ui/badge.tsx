@@ -21,10 +21,21 @@ export function Badge({ tone = 'none', children }: { tone?: Tone; children: Reac
   );
 }
 
-/** A dot and a word. Unknown is a ring, trouble a diamond, a failure a square, work in progress a pulse. */
-export function Status({ tone, children }: { tone: Tone; children: ReactNode }) {
+/**
+ * A dot and a word. Unknown is a ring, trouble a diamond, a failure a square, work in progress a pulse. `wraps` is for
+ * a sentence in place of a word.
+ */
+export function Status({
+  tone,
+  wraps = false,
+  children,
+}: {
+  tone: Tone;
+  wraps?: boolean;
+  children: ReactNode;
+}) {
   return (
-    <span className="inline-flex items-center gap-2 whitespace-nowrap">
+    <span className={`inline-flex items-center gap-2 ${wraps ? '' : 'whitespace-nowrap'}`}>
       <StatusDot tone={tone} />
       {children}
     </span>
