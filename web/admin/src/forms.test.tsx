@@ -17,7 +17,7 @@ import { ItemPanel } from './market/panel';
 import { dictionaries } from './messages';
 import { en } from './messages/en';
 import { zh } from './messages/zh';
-import { ProfessionForm } from './profession/table';
+import { ProfessionForm } from './profession/form';
 import type { Admin, InstanceDetail, LimitValues, Profession, Server, User } from './records';
 import { ServerForm } from './server/form';
 import { SshKeyFact } from './server/ssh-key';

@@ -2,13 +2,16 @@
 import { Page } from '@tidepool/shared/shell/page';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
 import { Tabs } from '@tidepool/shared/ui/tabs';
+import { lazy, Suspense } from 'react';
 import { useRights } from '../me';
 import { useText } from '../messages';
 import { Allowed } from '../parts/allowed';
-import { ClaimsTable } from '../profession/claims';
-import { PoolTable } from '../profession/pool';
 import { ProfessionTable } from '../profession/table';
 import { oneOf } from '../records';
+
+// Loaded when its tab is opened: a page's first load has a limit.
+const PoolTable = lazy(async () => ({ default: (await import('../profession/pool')).PoolTable }));
+const ClaimsTable = lazy(async () => ({ default: (await import('../profession/claims')).ClaimsTable }));
 
 const TABS = ['professions', 'pool', 'claims'] as const;
 const BODIES = { professions: ProfessionTable, pool: PoolTable, claims: ClaimsTable };
@@ -34,13 +37,15 @@ export default function Professions() {
             {bar}
             <div className="mt-4">
               {content(
-                tab === 'professions' ? (
-                  <Body />
-                ) : (
-                  <Allowed to="people.read">
+                <Suspense fallback={null}>
+                  {tab === 'professions' ? (
                     <Body />
-                  </Allowed>
-                ),
+                  ) : (
+                    <Allowed to="people.read">
+                      <Body />
+                    </Allowed>
+                  )}
+                </Suspense>,
               )}
             </div>
           </>

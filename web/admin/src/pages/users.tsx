@@ -18,11 +18,11 @@ import { useText } from '../messages';
 import { useStats } from '../overview/queries';
 import { Batch } from '../parts/batch';
 import { oneOf, type User } from '../records';
-import { UserForm } from '../user/forms';
-import { UserPanel } from '../user/panel';
 import { warnOfPending } from '../user/pending-keys';
 
-/** Opened once in a while: its texts would weigh on the list. */
+// Loaded when they are opened: a page's first load has a limit.
+const UserPanel = lazy(async () => ({ default: (await import('../user/panel')).UserPanel }));
+const UserForm = lazy(async () => ({ default: (await import('../user/forms')).UserForm }));
 const ImportUsers = lazy(async () => ({ default: (await import('../user/import')).ImportUsers }));
 
 const STATUSES = ['active', 'revoked'] as const;
@@ -118,9 +118,9 @@ export default function Users() {
         }
         empty={{ title: t('users.none'), text: t('users.noneText') }}
       />
-      {opened !== null && <UserPanel key={opened} id={opened} onClose={() => setOpened(null)} />}
-      {adding !== null && mayManage && <UserForm onClose={() => setAdding(null)} />}
       <Suspense fallback={null}>
+        {opened !== null && <UserPanel key={opened} id={opened} onClose={() => setOpened(null)} />}
+        {adding !== null && mayManage && <UserForm onClose={() => setAdding(null)} />}
         {importing !== null && mayManage && <ImportUsers onClose={() => setImporting(null)} />}
       </Suspense>
       {revoking && (

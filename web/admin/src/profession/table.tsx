@@ -1,5 +1,5 @@
 // The professions with their stock; a row opens its form.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import type { Column } from '@tidepool/shared/table/columns';
@@ -8,30 +8,24 @@ import { useTableState } from '@tidepool/shared/table/table-state';
 import { Badge } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
-import { Field } from '@tidepool/shared/ui/field';
-import { fieldText } from '@tidepool/shared/ui/form';
 import { Menu } from '@tidepool/shared/ui/menu';
-import { readNumbers } from '@tidepool/shared/ui/number';
-import { NumberField } from '@tidepool/shared/ui/number-field';
-import { SelectField } from '@tidepool/shared/ui/select';
-import { CheckField, TextArea } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
 import { Plus } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { lazy, Suspense, useMemo, useState } from 'react';
 import { api } from '../api';
 import { readProfessionLimits } from '../cell/queries';
 import { useList } from '../lists';
 import { useMay } from '../me';
 import { useText } from '../messages';
 import { StockBar } from '../overview/cards';
-import { changedFields } from '../parts/changed-fields';
 import { FilterChip } from '../parts/filter-chip';
-import { FormDialog } from '../parts/form-dialog';
 import type { LimitValues, Profession } from '../records';
-import { ProfessionLimits, ProfessionLimitsSummary } from './limits';
+import { ProfessionLimits } from './limits';
+
+// Loaded when it is opened: a page's first load has a limit.
+const ProfessionForm = lazy(async () => ({ default: (await import('./form')).ProfessionForm }));
 
 const keyOf = (one: Profession) => one.id;
-const NUMBERS = { sort_order: { min: -1_000_000, max: 1_000_000 } };
 
 export function ProfessionTable() {
   const i18n = useText();
@@ -183,12 +177,14 @@ export function ProfessionTable() {
         }
         empty={{ title: t('professions.none'), text: t('professions.noneText') }}
       />
-      {editing && (
-        <ProfessionForm
-          profession={editing === 'new' ? undefined : editing}
-          onClose={() => setEditing(null)}
-        />
-      )}
+      <Suspense fallback={null}>
+        {editing && (
+          <ProfessionForm
+            profession={editing === 'new' ? undefined : editing}
+            onClose={() => setEditing(null)}
+          />
+        )}
+      </Suspense>
       {limiting && <ProfessionLimits {...limiting} onClose={() => setLimiting(null)} />}
       {delisting && (
         <Confirm
@@ -202,144 +198,5 @@ export function ProfessionTable() {
         </Confirm>
       )}
     </>
-  );
-}
-
-export function ProfessionForm({ profession, onClose }: { profession?: Profession; onClose: () => void }) {
-  const i18n = useText();
-  const { t } = i18n;
-  const client = useQueryClient();
-  const mayManage = useMay('pools.manage');
-  const packs = useQuery({
-    queryKey: ['market', 'role-packs'],
-    queryFn: () =>
-      unwrap(
-        api.GET('/marketplace-items', { params: { query: { type: 'role_pack', page: 1, page_size: 200 } } }),
-      ),
-  });
-  // The pack that it has stays chosen, whether or not the list has it.
-  const current = profession?.role_pack_id ?? '';
-  const known = (packs.data?.list ?? []).map((pack) => ({ value: pack.id, label: pack.name }));
-  const isKnown = current === '' || known.some(({ value }) => value === current);
-  return (
-    <FormDialog
-      title={
-        profession === undefined
-          ? t('professions.add')
-          : mayManage
-            ? t('professions.editTitle', { name: profession.name })
-            : profession.name
-      }
-      submit={t(profession ? 'dialog.save' : 'professions.add')}
-      readOnly={!mayManage}
-      onClose={onClose}
-      onDone={() => void client.invalidateQueries({ queryKey: ['pool'] })}
-      send={(data) => {
-        const body = {
-          name: fieldText(data, 'name').trim(),
-          icon: fieldText(data, 'icon').trim(),
-          tagline: fieldText(data, 'tagline').trim(),
-          description: fieldText(data, 'description'),
-          ...readNumbers(data, NUMBERS, i18n),
-          is_official: data.has('is_official') ? (1 as const) : (0 as const),
-          is_active: data.has('is_active') ? (1 as const) : (0 as const),
-        };
-        const pack = fieldText(data, 'role_pack_id');
-        if (!profession) {
-          const code = fieldText(data, 'code').trim();
-          return unwrap(
-            api.POST('/professions', { body: { ...body, code, role_pack_id: pack || undefined } }),
-          );
-        }
-        // Null takes the pack away.
-        const patch = { ...body, role_pack_id: pack || null };
-        return unwrap(
-          api.PATCH('/professions/{id}', {
-            params: { path: { id: profession.id } },
-            body: changedFields<typeof patch>(profession, patch),
-          }),
-        );
-      }}
-    >
-      {(refused) => (
-        <>
-          <div className="grid gap-4 sm:grid-cols-2">
-            <Field
-              label={t('professions.name')}
-              name="name"
-              required
-              defaultValue={profession?.name}
-              error={refused('name')}
-            />
-            {profession ? (
-              <Field
-                label={t('professions.code')}
-                defaultValue={profession.code}
-                readOnly
-                hint={t('professions.codeFixed')}
-              />
-            ) : (
-              <Field
-                label={t('professions.code')}
-                name="code"
-                required
-                hint={t('professions.codeHint')}
-                error={refused('code')}
-              />
-            )}
-            <Field
-              label={t('professions.icon')}
-              name="icon"
-              required
-              defaultValue={profession?.icon}
-              hint={t('professions.iconHint')}
-              error={refused('icon')}
-            />
-            <NumberField
-              label={t('professions.order')}
-              name="sort_order"
-              spec={NUMBERS.sort_order}
-              value={profession?.sort_order ?? 0}
-              error={refused('sort_order')}
-            />
-          </div>
-          <Field
-            label={t('professions.tagline')}
-            name="tagline"
-            required
-            defaultValue={profession?.tagline}
-            error={refused('tagline')}
-          />
-          <TextArea
-            label={t('professions.description')}
-            name="description"
-            rows={3}
-            defaultValue={profession?.description}
-          />
-          <SelectField
-            key={packs.data?.total}
-            label={t('professions.pack')}
-            name="role_pack_id"
-            defaultValue={current}
-            choices={[
-              { value: '', label: t('professions.noPack') },
-              ...(isKnown ? [] : [{ value: current, label: current }]),
-              ...known,
-            ]}
-          />
-          <CheckField
-            label={t('professions.isListed')}
-            name="is_active"
-            defaultChecked={profession?.is_active !== 0}
-          />
-          <CheckField
-            label={t('professions.official')}
-            name="is_official"
-            defaultChecked={profession?.is_official === 1}
-          />
-          {profession && <ProfessionLimitsSummary profession={profession} />}
-        </>
-      )}
-    </FormDialog>
   );
 }
