@@ -202,10 +202,17 @@ impl LiteLlm {
             Ok(ready) if !matches!(ready.status.as_str(), "healthy" | "connected") => {
                 health(false, ready.status, ready.litellm_version)
             }
-            Ok(ready) => health(true, String::new(), ready.litellm_version),
+            Ok(Ready { litellm_version: Some(version), .. }) => health(true, String::new(), Some(version)),
+            Ok(_) => health(true, String::new(), self.version().await),
             Err(Trouble::Throttled(_)) => health(true, "throttled".to_owned(), None),
             Err(other) => health(false, self.error(other).to_string(), None),
         }
+    }
+
+    /// Newer releases say it only to those who have the master key.
+    async fn version(&self) -> Option<String> {
+        let path = "/health/readiness/details";
+        self.ask_in::<Ready>(Lane::Probe, Method::GET, path, &[], None).await.ok()?.litellm_version
     }
 
     async fn read(&self, gateway_id: &str) -> Result<Option<RemoteKey>> {
