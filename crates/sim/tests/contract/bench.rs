@@ -19,6 +19,9 @@ use testkit::trace;
 use crate::embedded::Embedded;
 use crate::real::LiteLlm;
 
+/// The real LiteLLM writes what it has in batches, a second apart.
+const BATCHES: Duration = Duration::from_secs(3);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     Sqlite,
@@ -302,12 +305,17 @@ impl Bench {
         .await;
     }
 
-    /// Rows of the real LiteLLM's log, and chats that were answered, if there are fewer rows.
+    /// Rows of the real LiteLLM's log, and chats that were answered, if there are fewer rows, or more come: rows of failures
+    /// are not counted before.
     async fn unwritten(&self) -> Result<(), (i64, i64)> {
-        let sql = "SELECT COUNT(*) FROM \"LiteLLM_SpendLogs\" WHERE COALESCE(status, '') <> 'failure'";
-        let rows = self.sim().tables.number(sql, vec![]).await.unwrap();
-        let all = self.answered.load(Ordering::SeqCst) as i64;
-        if rows >= all { Ok(()) } else { Err((rows, all)) }
+        let all = "SELECT COUNT(*) FROM \"LiteLLM_SpendLogs\"";
+        let good = format!("{all} WHERE COALESCE(status, '') <> 'failure'");
+        let before = self.sim().tables.number(all, vec![]).await.unwrap();
+        tokio::time::sleep(BATCHES).await;
+        let now = self.sim().tables.number(all, vec![]).await.unwrap();
+        let rows = self.sim().tables.number(&good, vec![]).await.unwrap();
+        let answered = self.answered.load(Ordering::SeqCst) as i64;
+        if rows >= answered && now == before { Ok(()) } else { Err((rows, answered)) }
     }
 
     /// Every row of the log, in its order, read in small pieces.

@@ -44,7 +44,7 @@ on_every_log! {
         bench.written().await;
 
         let rows = bench.rows().await;
-        assert_eq!(rows.len(), 7);
+        assert_eq!(rows.len(), 7, "{rows:#?}");
         assert!(rows.iter().all(|row| row.kind == RequestType::SUCCESS && row.error_message.is_empty()));
         let first = rows.iter().find(|row| row.token_name == "inst-a").unwrap();
         assert_eq!((first.model.as_str(), first.is_stream), ("gpt-4o-mini", false));
