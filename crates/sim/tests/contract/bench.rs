@@ -178,6 +178,10 @@ impl Bench {
         }
     }
 
+    pub fn is_real(&self) -> bool {
+        self.real.is_some()
+    }
+
     /// What the last case left is gone: only the real one serves several.
     pub async fn clear(&self) {
         if let Some(real) = &self.real {

@@ -85,7 +85,8 @@ impl Sql<'_> {
             int("0"),
             "COALESCE(s.custom_llm_provider, '')".to_owned(),
             int(&format!("CASE WHEN {failure} THEN 5 ELSE 2 END")),
-            // There is no column for streams. A stream's first token comes before its end.
+            // There is no column for streams. A stream's first token comes before its end. LiteLLM takes the time of the end
+            // twice, so that an answer in one piece may look like a stream of some milliseconds.
             int("CASE WHEN s.\"completionStartTime\" < s.\"endTime\" THEN 1 ELSE 0 END"),
             int("COALESCE(s.prompt_tokens, 0)"),
             int("COALESCE(s.completion_tokens, 0)"),
