@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use base::id::KeyId;
+use base::id::{KeyId, UserId};
 use base::{Kind, Page, Result};
 use jiff::Timestamp;
-use store::binding::{self, Of, UsagePeriod};
+use store::holder::{self, Among};
 use store::request_log::{self, Asked, Request, Text};
+use store::user::{self, Label};
 use store::{gateway_key, instance, usage};
 
 use crate::{App, key};
@@ -34,8 +35,8 @@ pub struct Item {
     pub request: Request,
     /// The token's name if no instance has the token.
     pub instance_name: String,
-    /// Empty if nobody held the instance.
-    pub user_email: String,
+    /// Of whoever held the instance when the request was made; `None` if nobody did.
+    pub user: Option<Label>,
 }
 
 pub struct Items {
@@ -119,9 +120,16 @@ async fn items(app: &App, list: Vec<Request>) -> Result<Vec<Item>> {
     tokens.dedup();
     let names: HashMap<String, String> =
         instance::names(&app.db, &tokens).await?.into_iter().map(|n| (n.id.into(), n.name)).collect();
-    let usage_periods = binding::usage_periods(&app.db, Of::Instances(&tokens)).await?;
-    let usage_periods: HashMap<String, UsagePeriod> =
-        usage_periods.into_iter().map(|t| (t.instance_id.to_string(), t)).collect();
+    let periods = holder::periods(&app.db, Among::Instances(&tokens)).await?;
+    let holder = |request: &Request| {
+        let periods = periods.get(&request.token_name)?;
+        holder::at(periods, request.created_at).map(|period| period.user_id.clone())
+    };
+    let mut users: Vec<_> = list.iter().filter_map(holder).collect();
+    users.sort();
+    users.dedup();
+    let labels: HashMap<UserId, Label> =
+        user::labels_of(&app.db, &users).await?.into_iter().map(|label| (label.id.clone(), label)).collect();
     let item = |request: Request| {
         let token = &request.token_name;
         let instance_name = match names.get(token) {
@@ -129,8 +137,8 @@ async fn items(app: &App, list: Vec<Request>) -> Result<Vec<Item>> {
             None if token == key::PLATFORM => key::PLATFORM_MARK.to_owned(),
             None => token.clone(),
         };
-        let period = usage_periods.get(token).filter(|period| period.has(request.created_at));
-        Item { instance_name, user_email: period.map(|t| t.email.clone()).unwrap_or_default(), request }
+        let user = holder(&request).and_then(|id| labels.get(&id)).cloned();
+        Item { instance_name, user, request }
     };
     Ok(list.into_iter().map(item).collect())
 }

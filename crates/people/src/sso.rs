@@ -52,7 +52,7 @@ async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
         Some(mut known) => {
             refuse_other_identity(known.idp_id.as_deref())?;
             known.idp_id = Some(identity.id.clone());
-            user::update(&mut tx, &known).await?;
+            user::update(&mut tx, &known, app.clock.now()).await?;
             known
         }
         None => {

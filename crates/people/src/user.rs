@@ -194,7 +194,7 @@ pub(crate) async fn update_in(
         .field("quota_daily", &old.quota_daily.to_string(), &user.quota_daily.to_string())
         .hidden("password", password_hash.is_some())
         .hidden("identity", old.idp_id != user.idp_id);
-    user::update(tx, &user).await?;
+    user::update(tx, &user, now).await?;
     follow(app, tx, &old, &user).await?;
     match password_hash.is_some() {
         true => {
@@ -212,8 +212,9 @@ pub async fn delete(app: &App, by: &By, id: &UserId) -> Result<()> {
     let mut tx = app.db.begin().await?;
     let old = user::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let mut user = old.clone();
-    set_status(&mut user, Status::Revoked, app.clock.now());
-    user::update(&mut tx, &user).await?;
+    let now = app.clock.now();
+    set_status(&mut user, Status::Revoked, now);
+    user::update(&mut tx, &user, now).await?;
     follow(app, &mut tx, &old, &user).await?;
     let event = AuditEvent::warn(Action::UserUpdate, &user.email, "employee deleted (revoked)");
     audit::record(app, &mut tx, by, event).await?;
@@ -273,7 +274,7 @@ pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -
     let now = app.clock.now();
     user.password_hash = Some(hash);
     user.tokens_from = token::end_all(user.tokens_from, now);
-    user::update(&mut tx, &user).await?;
+    user::update(&mut tx, &user, now).await?;
     tx.notify(Notice::new(Topic::User, id.as_str())).await?;
     tx.commit().await?;
     PASSWORD_CHANGE.clear(app, id.as_str()).await?;

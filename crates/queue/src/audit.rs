@@ -1,7 +1,6 @@
 //! The audit log: written inside the transaction of what it records, read, exported, and cleaned.
 
-use base::csv_cell::formula_safe;
-use base::{Error, Page, Result, Sort, Zone};
+use base::{Page, Result, Sort, Zone};
 use jiff::SignedDuration;
 use store::audit::{self, NewEntry};
 pub use store::audit::{Action, AuditFilter, Entry, Level};
@@ -9,6 +8,7 @@ use store::search::Found;
 use store::{Conn, Tx};
 
 use crate::App;
+use crate::csv_file::{self, Cell};
 use crate::permission::{Permission, Rights};
 
 /// Who did it, and from where.
@@ -148,9 +148,8 @@ pub const CSV_HEADER: &[&str] =
 
 /// Entries as CSV lines, safe to open in a spreadsheet.
 pub fn csv_lines(zone: &Zone, entries: &[Entry]) -> Result<Vec<u8>> {
-    let mut out = csv::Writer::from_writer(vec![]);
-    for entry in entries {
-        let cells = [
+    let cells = |entry: &Entry| {
+        [
             entry.id.to_string(),
             zone.show(entry.created_at),
             entry.operator.clone(),
@@ -160,10 +159,11 @@ pub fn csv_lines(zone: &Zone, entries: &[Entry]) -> Result<Vec<u8>> {
             entry.detail.clone(),
             entry.ip.clone(),
             entry.user_agent.clone(),
-        ];
-        out.write_record(cells.iter().map(|c| formula_safe(c).into_owned())).map_err(Error::internal)?;
-    }
-    out.into_inner().map_err(|e| Error::internal(e.error()))
+        ]
+        .map(Cell::Text)
+        .to_vec()
+    };
+    csv_file::lines(entries.iter().map(cells))
 }
 
 /// Deletes entries that are older than the retention period. Returns how many.

@@ -3,6 +3,7 @@
 
 pub mod alert;
 pub mod audit;
+pub mod csv_file;
 pub mod event;
 pub mod job;
 mod lease_guard;

@@ -257,13 +257,10 @@ pub async fn holder_periods(db: &Db, users: Option<&[UserId]>) -> Result<Vec<Hol
 }
 
 record! {
-    /// A live binding, and since when the instance's usage counts for its user: since the end of the last binding to
-    /// another user, or (`None`) since the beginning.
+    /// A live binding, and since when the instance's usage counts for its user in their own numbers: since the end of the
+    /// last binding to another user, or (`None`) since the beginning. Everybody else's numbers follow `holder`.
     #[derive(Clone, Debug)]
     pub struct UsagePeriod {
-        pub user_id: UserId,
-        pub email: String,
-        pub department: String,
         pub instance_id: InstanceId,
         pub instance_name: String,
         pub since: Option<Timestamp>,
@@ -273,69 +270,22 @@ record! {
 }
 
 impl UsagePeriod {
-    /// The time of rows that belong to this period although it lies before `since`. Some gateways log whole seconds: a
-    /// row of the second in which the binding began seems to be older than it. If two bindings began within one second,
-    /// the row belongs to the later one.
-    pub fn also(&self) -> Option<Timestamp> {
+    /// The span of the request log that counts. Some gateways log whole seconds: a row of the second in which the
+    /// binding began seems to be older than it. If two bindings began within one second, the row belongs to the later
+    /// one.
+    pub fn span(&self) -> Span {
         let second = second_of(self.began);
-        self.since.filter(|since| second < *since).map(|_| second)
-    }
-
-    /// Whether a row of this time belongs to the period.
-    pub fn has(&self, at: Timestamp) -> bool {
-        self.since.is_none_or(|since| at >= since) || self.also() == Some(at)
-    }
-
-    /// The part of the period from an instant on.
-    pub fn span(&self, from: Option<Timestamp>) -> Span {
-        let also = self.also().filter(|also| from.is_none_or(|from| from <= *also));
-        Span { from: self.since.max(from), also, ..Span::default() }
+        Span { from: self.since, also: self.since.filter(|since| second < *since).map(|_| second), ..Span::default() }
     }
 }
 
-/// Whose usage periods to read.
-#[derive(Clone, Copy, Debug)]
-pub enum Of<'a> {
-    All,
-    User(&'a UserId),
-    Department(&'a str),
-    Instances(&'a [String]),
-}
-
-/// The usage periods of live bindings, oldest first.
-pub async fn usage_periods(db: &Db, of: Of<'_>) -> Result<Vec<UsagePeriod>> {
-    let (clause, args) = match of {
-        Of::All => (String::new(), args![]),
-        Of::User(user) => (" AND b.user_id = ?".into(), args![user.as_str()]),
-        Of::Department(department) => (" AND u.department = ?".into(), args![department]),
-        Of::Instances([]) => return Ok(vec![]),
-        Of::Instances(instances) => {
-            let marks = vec!["?"; instances.len()].join(", ");
-            (format!(" AND b.instance_id IN ({marks})"), instances.iter().map(Value::from).collect())
-        }
-    };
-    let sql = format!(
-        "SELECT b.user_id AS user_id, u.email AS email, u.department AS department, b.instance_id AS instance_id, \
-         i.name AS instance_name, \
+/// The usage periods of a user's live bindings, oldest first.
+pub async fn usage_periods(db: &Db, user: &UserId) -> Result<Vec<UsagePeriod>> {
+    let sql = "SELECT b.instance_id AS instance_id, i.name AS instance_name, \
          (SELECT MAX(o.ended_at) FROM binding o WHERE o.instance_id = b.instance_id AND o.user_id <> b.user_id) AS since, \
-         b.created_at AS began \
-         FROM binding b JOIN instance i ON i.id = b.instance_id JOIN users u ON u.id = b.user_id \
-         WHERE b.ended_at IS NULL AND i.deleted_at IS NULL{clause} ORDER BY b.created_at, b.id"
-    );
-    db.all(&sql, args).await
-}
-
-/// An SQL condition on `request_log`: the row counts for a user `u` who fulfils the condition `user`.
-pub(crate) fn used_by(user: &str) -> String {
-    format!(
-        "(token_name IN (SELECT b.instance_id FROM binding b JOIN instance i ON i.id = b.instance_id JOIN users u ON u.id = b.user_id \
-         WHERE b.ended_at IS NULL AND i.deleted_at IS NULL AND {user}) \
-         AND (created_at >= COALESCE((SELECT MAX(o.ended_at) FROM binding b \
-         JOIN binding o ON o.instance_id = b.instance_id AND o.user_id <> b.user_id \
-         WHERE b.instance_id = request_log.token_name AND b.ended_at IS NULL), 0) \
-         OR EXISTS (SELECT 1 FROM binding b WHERE b.instance_id = request_log.token_name AND b.ended_at IS NULL \
-         AND b.created_at / 1000 * 1000 = request_log.created_at)))"
-    )
+         b.created_at AS began FROM binding b JOIN instance i ON i.id = b.instance_id \
+         WHERE b.ended_at IS NULL AND i.deleted_at IS NULL AND b.user_id = ? ORDER BY b.created_at, b.id";
+    db.all(sql, args![user]).await
 }
 
 record! {

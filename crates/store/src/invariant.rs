@@ -12,6 +12,11 @@ record! { struct Offender { id: String } }
 /// Every rule there is.
 pub const RULES: &[Rule] = &[
     Rule {
+        name: "the last department that was recorded of a user is the user's",
+        sql: "SELECT u.id AS id FROM users u WHERE u.department <> COALESCE( \
+            (SELECT d.department FROM user_department d WHERE d.user_id = u.id ORDER BY d.since DESC LIMIT 1), '?')",
+    },
+    Rule {
         name: "the user of the live binding is the instance's holder",
         sql: "SELECT i.id AS id FROM instance i LEFT JOIN binding b ON b.instance_id = i.id AND b.ended_at IS NULL \
             WHERE COALESCE(i.assigned_user_id, '') <> COALESCE(b.user_id, '')",

@@ -25,6 +25,7 @@ pub mod gateway_key;
 pub mod gateway_state;
 pub mod guardian;
 pub mod heartbeat;
+pub mod holder;
 pub mod install;
 pub mod instance;
 pub mod instance_health;
@@ -70,6 +71,7 @@ pub mod unlogged_request;
 pub mod usage;
 pub mod usage_source;
 pub mod user;
+pub mod user_department;
 
 pub use db::{Conn, Db, Tx};
 pub use dialect::Dialect;

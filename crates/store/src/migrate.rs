@@ -40,6 +40,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (25, "runner", include_str!("../migrations/0025_runner.sql")),
     (26, "answer_owner", include_str!("../migrations/0026_answer_owner.sql")),
     (27, "upstream", include_str!("../migrations/0027_upstream.sql")),
+    (28, "departments", include_str!("../migrations/0028_departments.sql")),
 ];
 
 /// What a step made useless, although older processes still use it. The first start a week after the step removes it: by

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::db::{Number, Value};
 pub use crate::request::{NewRequest, RequestType};
 use crate::search::{Depth, Found, Range};
-use crate::{Conn, Db, Result, Tx, args, binding, record, usage};
+use crate::{Conn, Db, Result, Tx, args, holder, record, usage};
 
 /// Rows per `INSERT`: 14 values each, and SQLite allows 32,766 in one statement.
 const BATCH: usize = 500;
@@ -181,9 +181,10 @@ impl Asked {
                 format!("error_message {contains}"),
                 format!("token_name {contains}"),
                 format!("token_name IN (SELECT i.id FROM instance i WHERE i.name {contains})"),
-                binding::used_by(&format!("u.email {contains}")),
+                holder::held_by(&format!("u.email {contains}")),
             ];
-            args.extend(any.iter().map(|_| Value::from(&pattern)));
+            let patterns: usize = any.iter().map(|one| one.matches('?').count()).sum();
+            args.extend(std::iter::repeat_n(Value::from(&pattern), patterns));
             if let Some(token) = text.also {
                 any.push("token_name = ?".into());
                 args.push(token.into());
@@ -249,10 +250,13 @@ pub async fn sum_again(db: &Db, since: Timestamp) -> Result<Vec<usage::Keyed>> {
 }
 
 /// Deletes requests older than `before`, at most `limit`; returns how many. It keeps rows of a quarter of an hour in
-/// which a binding of their instance ended: there the sums alone cannot separate the two users.
+/// which a binding of their instance began or ended, or its holder came to another department: there the sums alone
+/// cannot separate the two.
 pub async fn delete_before(db: &Db, before: Timestamp, limit: i64) -> Result<u64> {
     let sql = "DELETE FROM request_log WHERE id IN (SELECT r.id FROM request_log r WHERE r.created_at < ? AND NOT EXISTS \
-        (SELECT 1 FROM binding b WHERE b.instance_id = r.token_name AND b.ended_at IS NOT NULL \
-         AND b.ended_at / 900000 = r.created_at / 900000) ORDER BY r.created_at, r.id LIMIT ?)";
+        (SELECT 1 FROM binding b WHERE b.instance_id = r.token_name \
+         AND (b.ended_at / 900000 = r.created_at / 900000 OR b.created_at / 900000 = r.created_at / 900000)) AND NOT EXISTS \
+        (SELECT 1 FROM binding b JOIN user_department d ON d.user_id = b.user_id WHERE b.instance_id = r.token_name \
+         AND d.since / 900000 = r.created_at / 900000) ORDER BY r.created_at, r.id LIMIT ?)";
     db.run(sql, args![before, limit]).await
 }

@@ -26,9 +26,16 @@ record! {
 }
 
 impl SpendDay {
-    /// The sum of the differences.
-    pub fn drift(&self) -> i64 {
-        self.logged.map_or(0, |logged| (self.summed - logged).abs()) + self.balance.unwrap_or(0).abs()
+    /// The sum of the differences. `None` if those that are known are zero and others are not known.
+    pub fn drift(&self) -> Option<i64> {
+        let rows = self.logged.map(|logged| (self.summed - logged).abs());
+        // A gateway without a count of its own cannot differ.
+        let counted =
+            if self.used_total.is_some() { self.balance.map(i64::abs) } else { Some(self.balance.unwrap_or(0).abs()) };
+        match rows.unwrap_or(0) + counted.unwrap_or(0) {
+            0 if rows.is_none() || counted.is_none() => None,
+            drift => Some(drift),
+        }
     }
 }
 
@@ -74,4 +81,25 @@ record! { struct Cost { units: i64, rest: i64 } }
 async fn cost(db: &Db, sql: &str, args: Vec<Value>) -> Result<i64> {
     let cost: Cost = Conn::from(db).one(sql, args).await?;
     Ok(Sums { units: cost.units, rest: cost.rest, ..Sums::default() }.quota())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_does_not_agree() {
+        let drift = |logged, balance, used_total| {
+            let (date, created_at) = (String::new(), Timestamp::UNIX_EPOCH);
+            SpendDay { date, summed: 10, logged, balance, used_total, created_at }.drift()
+        };
+        assert_eq!(drift(Some(10), None, None), Some(0), "a gateway without a count");
+        assert_eq!(drift(Some(10), Some(0), Some(5)), Some(0));
+        assert_eq!(drift(Some(7), Some(-2), Some(5)), Some(5));
+        assert_eq!(drift(None, None, None), None);
+        assert_eq!(drift(None, Some(0), Some(5)), None, "the rows were deleted");
+        assert_eq!(drift(Some(10), None, Some(5)), None, "the first night of a gateway");
+        assert_eq!(drift(None, Some(3), Some(5)), Some(3), "what differs is known to");
+        assert_eq!(drift(Some(9), None, Some(5)), Some(1));
+    }
 }

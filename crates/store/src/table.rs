@@ -7,6 +7,7 @@ use crate::{Conn, Result, args};
 pub const TABLES: &[&str] = &[
     "setting",
     "users",
+    "user_department",
     "admin_users",
     "ended_token",
     "second_factor",

@@ -5,8 +5,8 @@ use base::{Email, Listing, Page, Sort};
 use jiff::Timestamp;
 
 use crate::conditions::Conditions;
-use crate::db::Record as _;
-use crate::{Conn, Db, Result, Tx, args, record, word};
+use crate::db::{Record as _, Value};
+use crate::{Conn, Db, Result, Tx, args, record, user_department, word};
 
 word! {
     /// Whether the account may log in.
@@ -60,7 +60,8 @@ pub async fn insert(tx: &mut Tx, new: NewUser<'_>) -> Result<()> {
         new.idp_id,
         new.created_at
     ];
-    tx.run(sql, args).await.map(drop)
+    tx.run(sql, args).await?;
+    user_department::record(tx, new.id, new.department, new.created_at).await
 }
 
 pub async fn find(conn: impl Into<Conn<'_>>, id: &UserId) -> Result<Option<User>> {
@@ -88,8 +89,8 @@ pub async fn find_by_idp(conn: impl Into<Conn<'_>>, idp_id: &str) -> Result<Opti
     conn.into().first(&format!("SELECT {} FROM users WHERE idp_id = ?", User::COLUMNS), args![idp_id]).await
 }
 
-/// Writes back everything that may change.
-pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
+/// Writes back everything that may change. A change of the department counts from `at` on.
+pub async fn update(tx: &mut Tx, user: &User, at: Timestamp) -> Result<()> {
     let sql = "UPDATE users SET name = ?, department = ?, status = ?, quota_daily = ?, password_hash = ?, idp_id = ?, \
         tokens_from = ?, revoked_at = ? WHERE id = ?";
     let args = args![
@@ -103,7 +104,8 @@ pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
         user.revoked_at,
         &user.id
     ];
-    tx.run(sql, args).await.map(drop)
+    tx.run(sql, args).await?;
+    user_department::record(tx, &user.id, &user.department, at).await
 }
 
 /// Replaces a stored password hash, unless it was changed in the meantime.
@@ -148,6 +150,38 @@ pub async fn session(db: &Db, id: &str, jti: &str) -> Result<Option<Session>> {
     let sql = "SELECT id, email, name, status, tokens_from, (SELECT COUNT(*) FROM ended_token WHERE jti = ?) AS ended \
         FROM users WHERE id = ?";
     db.first(sql, args![jti, id]).await
+}
+
+record! {
+    /// How statistics show a user.
+    #[derive(Clone, Debug)]
+    pub struct Label {
+        pub id: UserId,
+        pub email: String,
+        pub status: Status,
+    }
+}
+
+impl Label {
+    /// The user has left.
+    pub fn is_former(&self) -> bool {
+        self.status == Status::Revoked
+    }
+}
+
+/// The labels of all users.
+pub async fn labels(db: &Db) -> Result<Vec<Label>> {
+    db.all("SELECT id, email, status FROM users", args![]).await
+}
+
+/// The labels of these users, at most as many as a statement takes values.
+pub async fn labels_of(db: &Db, ids: &[UserId]) -> Result<Vec<Label>> {
+    if ids.is_empty() {
+        return Ok(vec![]);
+    }
+    let marks = vec!["?"; ids.len()].join(", ");
+    let sql = format!("SELECT id, email, status FROM users WHERE id IN ({marks})");
+    db.all(&sql, ids.iter().map(Value::from).collect()).await
 }
 
 /// How many active users a department has.

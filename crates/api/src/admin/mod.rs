@@ -16,6 +16,7 @@ mod instance_detail;
 mod instance_place;
 mod job_run;
 mod key;
+mod llm_stats;
 mod marketplace;
 mod model;
 mod pool;
@@ -61,6 +62,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(marketplace::routes())
         .merge(audit::routes())
         .merge(usage::routes())
+        .merge(llm_stats::routes())
         .merge(spend_day::routes())
         .merge(key::routes())
         .merge(model::routes())

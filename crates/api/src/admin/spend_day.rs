@@ -26,8 +26,8 @@ pub struct SpendDayItem {
     logged: Option<i64>,
     /// By how much the gateway's own count has moved away from our sums since the comparison before; null where it does not tell.
     balance_gap: Option<i64>,
-    /// How far apart they are; 0 when everything agrees.
-    drift: i64,
+    /// How far apart they are; 0 when everything agrees, null when no difference is known and something could not be compared.
+    drift: Option<i64>,
     created_at: String,
 }
 

@@ -1,4 +1,4 @@
-//! What was used by everybody, and every single request of the LLM gateway.
+//! What was used by instances, people and departments, and every single request of the LLM gateway.
 
 use base::id::KeyId;
 use base::money::Spend;
@@ -6,7 +6,7 @@ use base::{Error, Listing};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use llm::request_log::{self, Items};
-use llm::usage::{self, Grouping, Own, first_day};
+use llm::usage::{self, Own, departments_since, first_day};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -23,7 +23,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(daily))
         .routes(routes!(of_user))
         .routes(routes!(of_department))
-        .routes(routes!(stats))
         .routes(routes!(llm_logs))
         .routes(routes!(request_logs))
         .routes(routes!(audit_request_logs))
@@ -71,128 +70,50 @@ pub struct UserUsage {
     month: i64,
 }
 
-/// An employee's tokens of today and this month, of the instances bound now.
+/// An employee's tokens of today and this month, on every instance while they held it.
 #[utoipa::path(get, path = "/usage/user/{email}", tag = "usage", params(("email" = String, Path)), responses((status = 200, body = UserUsage)))]
 async fn of_user(_: Admin, api: State, Path(email): Path<String>) -> Answer<UserUsage> {
     let user = people::user::find_by_email(&api.app, &email).await?;
     api.app.feed.pull().await;
-    let windows = Own::of(&api.app, &user, None).await?.summary(&api.app).await?;
-    Ok(Data(UserUsage { today: windows.today.tokens(), month: windows.month.tokens() }))
+    let (today, month) = Own::of_holder(&api.app, &user).await?.today_and_month(&api.app).await?;
+    Ok(Data(UserUsage { today: today.tokens(), month: month.tokens() }))
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct DepartmentUsage {
     #[schema(example = "Research")]
     department: String,
-    /// Active employees.
+    /// Active employees, now.
     users: i64,
     today: UsageSums,
     month: UsageSums,
     /// The last 30 local days that have requests, newest first.
     daily: Vec<UsageDay>,
+    /// Departments are recorded since then: older requests among these count to the department of that time. null when there are none.
+    #[schema(example = "2026-11-10T09:30:00.000+01:00")]
+    departments_since: Option<String>,
 }
 
-/// What a department's employees used, with the instances bound to them now.
+/// What people used while they were in a department, on every instance while they held it.
 ///
-/// A department nobody belongs to has zeros.
+/// A department nobody ever belonged to has zeros.
 #[utoipa::path(get, path = "/usage/dept/{dept}", tag = "usage", params(("dept" = String, Path)), responses((status = 200, body = DepartmentUsage)))]
 async fn of_department(_: Admin, api: State, Path(dept): Path<String>) -> Answer<DepartmentUsage> {
     api.app.feed.pull().await;
-    let (own, users) = usage::department(&api.app, &dept).await?;
-    let windows = own.summary(&api.app).await?;
-    let daily = own.days(&api.app, first_day(&api.app, 30), false).await?;
+    let users = store::user::count_in(&api.app.db, &dept).await.map_err(Error::from)?;
+    let own = Own::of_department(&api.app, &dept).await?;
+    let (today, month) = own.today_and_month(&api.app).await?;
+    let first = first_day(&api.app, 30);
+    let daily = own.days(&api.app, first, false).await?;
+    let since = departments_since(&api.app, first).await?;
     Ok(Data(DepartmentUsage {
         department: dept,
         users,
-        today: windows.today.into(),
-        month: windows.month.into(),
+        today: today.into(),
+        month: month.into(),
         daily: daily.into_iter().map(Into::into).collect(),
+        departments_since: since.map(|at| api.zone().show(at)),
     }))
-}
-
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum GroupBy {
-    Model,
-    Instance,
-    Date,
-    Provider,
-    User,
-    Department,
-}
-
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub struct StatsOf {
-    /// model when omitted.
-    #[param(inline)]
-    group_by: Option<GroupBy>,
-    /// How many local days, today included: 1 is today.
-    #[param(minimum = 1, maximum = 366, default = 30)]
-    days: Option<i64>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct Stat {
-    /// What was grouped by; "" for what nobody has (user, department).
-    #[schema(example = "claude-sonnet-4-6")]
-    key: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    /// The instance's name; `key` is its id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    date: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    department: Option<String>,
-    calls: i64,
-    tokens: i64,
-    cost_usd: f64,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct LlmStats {
-    stats: Vec<Stat>,
-    #[serde(flatten)]
-    fresh: Freshness,
-}
-
-/// Successful requests, grouped. Days are listed newest first, all else by what it cost.
-#[utoipa::path(get, path = "/llm-stats", tag = "usage", params(StatsOf), responses((status = 200, body = LlmStats)))]
-async fn stats(_: Admin, api: State, Query(of): Query<StatsOf>) -> Answer<LlmStats> {
-    let first = first_day(&api.app, days(of.days)?);
-    let by = of.group_by.unwrap_or(GroupBy::Model);
-    let grouping = match by {
-        GroupBy::Model => Grouping::Model,
-        GroupBy::Instance => Grouping::Instance,
-        GroupBy::Date => Grouping::Date,
-        GroupBy::Provider => Grouping::Provider,
-        GroupBy::User => Grouping::User,
-        GroupBy::Department => Grouping::Department,
-    };
-    let fresh = Freshness::new(&api, api.app.feed.pull().await);
-    let stats = usage::stats(&api.app, grouping, first).await?;
-    let stat = |stat: usage::Stat| {
-        let named = |this: Grouping| (grouping == this).then(|| stat.name.clone());
-        Stat {
-            model: named(Grouping::Model),
-            instance: named(Grouping::Instance),
-            date: named(Grouping::Date),
-            provider: named(Grouping::Provider),
-            user: named(Grouping::User),
-            department: named(Grouping::Department),
-            calls: stat.sums.requests,
-            tokens: stat.sums.tokens(),
-            cost_usd: Spend(stat.sums.quota()).usd(),
-            key: stat.key,
-        }
-    };
-    Ok(Data(LlmStats { stats: stats.into_iter().map(stat).collect(), fresh }))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -201,8 +122,11 @@ pub struct RequestItem {
     created_at: String,
     /// Of an unknown token the token's name; "admin token" for calls with the platform's own.
     instance_name: String,
-    /// The e-mail of whoever has the instance, if the request was made since it is theirs; else "".
+    /// The e-mail of whoever held the instance when the request was made: before its first binding the first holder, between two
+    /// bindings nobody, which is "".
     user_email: String,
+    /// That person has left: the account is revoked.
+    former_employee: bool,
     model: String,
     /// A foreign gateway's channel (`ch-1`), or the provider's name.
     provider: String,
@@ -246,7 +170,8 @@ fn item(api: &Api, item: request_log::Item) -> RequestItem {
         id: item.request.id,
         created_at: api.zone().show(item.request.created_at),
         instance_name: item.instance_name,
-        user_email: item.user_email,
+        former_employee: item.user.as_ref().is_some_and(|user| user.is_former()),
+        user_email: item.user.map(|user| user.email).unwrap_or_default(),
         status: item.request.succeeded().into(),
         model: item.request.model,
         provider: item.request.provider,

@@ -45,8 +45,26 @@ pub struct Summary {
     month: UsageSums,
     /// Every request there ever was.
     all_time: UsageSums,
+    /// What you used besides (beyond the spec): on instances that you gave back, while you had them, and on these before somebody else
+    /// had them. It is in none of the other numbers.
+    former: FormerUsage,
     #[serde(flatten)]
     fresh: Freshness,
+}
+
+/// The same windows, of instances that were given back.
+#[derive(Serialize, ToSchema)]
+pub struct FormerUsage {
+    today: UsageSums,
+    week: UsageSums,
+    month: UsageSums,
+    all_time: UsageSums,
+}
+
+impl From<Windows> for FormerUsage {
+    fn from(Windows { today, week, month, all_time }: Windows) -> FormerUsage {
+        FormerUsage { today: today.into(), week: week.into(), month: month.into(), all_time: all_time.into() }
+    }
 }
 
 /// Successful requests of the own instances, from the LLM gateway's request log.
@@ -54,9 +72,18 @@ pub struct Summary {
 /// An instance counts while it is bound to you, from the end of the last binding to anybody else on.
 #[utoipa::path(get, path = "/me/usage/summary", tag = "usage", params(Of), responses((status = 200, body = Summary), (status = 404, description = "not one's own instance")))]
 async fn summary(who: Employee, api: State, Query(of): Query<Of>) -> Answer<Summary> {
+    let instance = of.instance_id.clone().map(InstanceId::named);
     let (own, fresh) = own(&api, &who, of.instance_id).await?;
     let Windows { today, week, month, all_time } = own.summary(&api.app).await?;
-    Ok(Data(Summary { today: today.into(), week: week.into(), month: month.into(), all_time: all_time.into(), fresh }))
+    let former = Own::former(&api.app, &who.0.id, instance.as_ref()).await?.summary(&api.app).await?;
+    Ok(Data(Summary {
+        today: today.into(),
+        week: week.into(),
+        month: month.into(),
+        all_time: all_time.into(),
+        former: former.into(),
+        fresh,
+    }))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -168,6 +195,8 @@ pub struct LastDays {
     daily: Vec<UsageDay>,
     by_model: Vec<OfModel>,
     by_instance: Vec<OfInstance>,
+    /// What you used besides, on instances that you gave back (beyond the spec). It is in none of the other numbers.
+    former: UsageSums,
     #[serde(flatten)]
     fresh: Freshness,
 }
@@ -183,6 +212,7 @@ async fn month(who: Employee, api: State) -> Answer<LastDays> {
     daily.iter().for_each(|day| total += day.sums);
     let models = own.models(&api.app, first).await?;
     let instances = own.instances(&api.app, first).await?;
+    let former = Own::former(&api.app, &who.0.id, None).await?.since(&api.app, first).await?;
     Ok(Data(LastDays {
         days,
         total: total.into(),
@@ -196,6 +226,7 @@ async fn month(who: Employee, api: State) -> Answer<LastDays> {
                 sums: sums.into(),
             })
             .collect(),
+        former: former.into(),
         fresh,
     }))
 }

@@ -9,7 +9,7 @@ use llm::key::{Counted, apart, nearest};
 use queue::audit::{self, Action, AuditEvent, By};
 use store::spend_day::{self, SpendDay};
 use store::usage::Sums;
-use store::{gateway_key, usage};
+use store::{gateway_key, usage, user_department};
 
 use super::Job;
 use crate::App;
@@ -26,6 +26,10 @@ async fn run(app: Arc<App>) -> Result<String> {
     if corrected > 0 {
         tracing::warn!(corrected, "totals of tokens were not the sums of their days");
     }
+    let missed = user_department::record_missed(&app.db, app.clock.now()).await?;
+    if missed > 0 {
+        tracing::warn!(missed, "departments were changed by an older release and are recorded from now on");
+    }
     let date = app.zone.date(app.clock.now()).saturating_sub(1.day());
     let (from, to) = app.zone.span(date);
     let summed = spend_day::summed(&app.db, &date.to_string()).await?;
@@ -41,11 +45,12 @@ async fn run(app: Arc<App>) -> Result<String> {
     spend_day::write(&mut tx, &day).await?;
     let number = |n: Option<i64>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
     let summary = format!(
-        "{date}: sums {summed}, rows {}, the gateway's count apart by {}; drift {drift}",
+        "{date}: sums {summed}, rows {}, the gateway's count apart by {}; drift {}",
         number(logged),
-        number(balance)
+        number(balance),
+        number(drift)
     );
-    if drift != 0 {
+    if drift.is_some_and(|drift| drift != 0) {
         audit::record(&app, &mut tx, &By::system(), AuditEvent::warn(Action::KeySync, "spend", &summary)).await?;
     }
     tx.commit().await?;

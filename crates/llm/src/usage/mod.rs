@@ -1,7 +1,8 @@
 //! Usage and cost: sums of the LLM gateway's request log, and of nothing else.
 //!
-//! The log says which instance used what; the bindings say who holds the instance. An instance's use counts for its
-//! holder since the end of the last binding to another user.
+//! The log says which instance used what; the bindings say who held the instance. A request counts for whoever held its
+//! instance when it was made (`store::holder`). In an employee's own numbers an instance's use counts since the end of
+//! the last binding to another user, and what they used before stands apart.
 
 mod feed;
 mod own;
@@ -17,7 +18,7 @@ pub use own::{Day, Own, Window, Windows};
 pub use retention::forget_old;
 pub(crate) use spent::spent_in;
 pub use spent::{spent, spent_and_unlogged};
-pub use stats::{Grouping, Stat, TokenDay, days, department, stats};
+pub use stats::{Common, Grouping, Stat, StatsQuery, TokenDay, check_days, days, departments_since, stats};
 
 /// The longest period of a query, in days.
 pub const MAX_DAYS: i64 = 366;

@@ -57,7 +57,7 @@ pub(super) async fn confirm_employee_with(
     };
     let now = app.clock.now();
     user.tokens_from = token::end_all(user.tokens_from, now);
-    user::update(&mut tx, &user).await?;
+    user::update(&mut tx, &user, now).await?;
     tx.notify(Notice::new(Topic::User, &user.id)).await?;
     finish(app, tx, &account).await?;
     Ok(Enrolled { opened: session::open_employee(app, user, now)?, recovery_codes })

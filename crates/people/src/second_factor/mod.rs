@@ -201,7 +201,7 @@ pub async fn reset(app: &App, by: &By, side: Audience, email: &str) -> Result<(S
         Audience::Employee => {
             let mut user = user::lock_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;
             user.tokens_from = token::end_all(user.tokens_from, now);
-            user::update(&mut tx, &user).await?;
+            user::update(&mut tx, &user, now).await?;
             tx.notify(Notice::new(Topic::User, &user.id)).await?;
             Account::from(&user)
         }

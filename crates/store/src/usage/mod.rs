@@ -1,6 +1,6 @@
 //! Sums of the request log: by quarters of an hour, kept for ever, and by local days.
 //!
-//! The sums are per token. Which user they count for is decided by each query, from the bindings at that moment. Any
+//! The sums are per token. Which user they count for is decided by each query, from the periods of bindings (`holder`). Any
 //! span of time consists of days, quarters of an hour at its ends, and single rows where it begins or ends within a
 //! quarter.
 
@@ -14,7 +14,7 @@ use base::Zone;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::db::{Record, Row, Value};
+use crate::db::{Number, Record, Row, Value};
 use crate::request::{NewRequest, RequestType};
 use crate::row::storable;
 use crate::{Conn, Db, Result, Tx, args, record};
@@ -345,11 +345,46 @@ impl Record for Keyed {
     }
 }
 
-/// All sums since a local day, grouped.
-pub async fn since(db: &Db, first: Date, by: By) -> Result<Vec<Keyed>> {
+/// The sums of one group by one or two columns.
+#[derive(Clone, Debug)]
+pub struct Grouped {
+    pub first: String,
+    /// Empty for groups by one column.
+    pub second: String,
+    pub sums: Sums,
+}
+impl Record for Grouped {
+    const COLUMNS: &'static str = "first_key, second_key";
+    fn from_row(row: &Row) -> Result<Grouped> {
+        Ok(Grouped { first: row.get("first_key")?, second: row.get("second_key")?, sums: sums(row)? })
+    }
+}
+
+/// The sums of whole local days, from `first` to `last` inclusive, in at most `most` groups.
+pub async fn grouped(
+    db: &Db,
+    (first, last): (Date, Date),
+    by: By,
+    and: Option<By>,
+    most: usize,
+) -> Result<Vec<Grouped>> {
     let column = by.column();
-    let sql = format!("SELECT {column} AS key, {TOTALS} FROM usage_daily WHERE date >= ? GROUP BY {column}");
-    db.all(&sql, args![first.to_string()]).await
+    let (second, group) = match and.map(By::column) {
+        Some(second) => (second, format!("{column}, {second}")),
+        None => ("''", column.to_owned()),
+    };
+    let sql = format!(
+        "SELECT {column} AS first_key, {second} AS second_key, {TOTALS} FROM usage_daily WHERE date >= ? AND date <= ? \
+         GROUP BY {group} LIMIT ?"
+    );
+    db.all(&sql, args![first.to_string(), last.to_string(), most]).await
+}
+
+/// Whether there are requests of days before `before`, from `first` on.
+pub async fn any_before(db: &Db, first: Date, before: Date) -> Result<bool> {
+    let sql = "SELECT 1 AS n FROM usage_daily WHERE date >= ? AND date < ? LIMIT 1";
+    let found: Option<Number> = Conn::from(db).first(sql, args![first.to_string(), before.to_string()]).await?;
+    Ok(found.is_some())
 }
 
 /// Sums of one instance on one day, over models and providers.

@@ -24,6 +24,19 @@ pub struct Span {
     pub except: Option<Timestamp>,
 }
 
+impl Span {
+    /// The part between two instants that begin a second; `None` if there is none.
+    pub fn within(self, from: Option<Timestamp>, to: Option<Timestamp>) -> Option<Span> {
+        let is_between = |at: &Timestamp| from.is_none_or(|from| from <= *at) && to.is_none_or(|to| *at < to);
+        let also = self.also.filter(is_between);
+        let (from, to) = (self.from.max(from), [self.to, to].into_iter().flatten().min());
+        let contains = |at: &Timestamp| from.is_none_or(|from| from <= *at) && to.is_none_or(|to| *at < to);
+        let except = self.except.filter(|at| contains(at) || also == Some(*at));
+        let is_empty = matches!((from, to), (Some(from), Some(to)) if from >= to);
+        (!is_empty || also.is_some()).then_some(Span { from, to, also, except })
+    }
+}
+
 /// The beginning of the second that an instant lies in. Some gateways log whole seconds: a row with this time may be of
 /// any moment within the second.
 pub fn second_of(at: Timestamp) -> Timestamp {

@@ -68,7 +68,7 @@ on_both! {
         site.until_blocked().await;
         held.status = store::user::Status::Revoked;
         held.revoked_at = Some(site.app.clock.now());
-        store::user::update(&mut tx, &held).await.unwrap();
+        store::user::update(&mut tx, &held, site.app.clock.now()).await.unwrap();
         tx.commit().await.unwrap();
         let refused = signing_on.await.unwrap().err().map(|error| error.kind);
         assert_eq!(refused, Some(base::Kind::AccountRevoked));

@@ -45,7 +45,7 @@ on_both! {
         let releasing = tokio::spawn(released.send());
         site.until_blocked().await;
         account.status = user::Status::Revoked;
-        user::update(&mut tx, &account).await.unwrap();
+        user::update(&mut tx, &account, site.app.clock.now()).await.unwrap();
         gateway_key::mark_revoked(&mut tx, &UserId::named(&user), true, site.app.clock.now()).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(releasing.await.unwrap().status, 200);
@@ -61,7 +61,7 @@ on_both! {
         let making = tokio::spawn(site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).send());
         site.until_blocked().await;
         account.status = user::Status::Revoked;
-        user::update(&mut tx, &account).await.unwrap();
+        user::update(&mut tx, &account, site.app.clock.now()).await.unwrap();
         gateway_key::mark_revoked(&mut tx, &UserId::named(&user), true, site.app.clock.now()).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(making.await.unwrap().json()["data"]["user_revoked"], true);

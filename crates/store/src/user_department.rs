@@ -1,0 +1,73 @@
+//! The departments that users belonged to, and since when. `user` records each change in the transaction that makes it.
+
+use std::collections::HashMap;
+
+use base::id::UserId;
+use jiff::Timestamp;
+
+use crate::{Conn, Db, Result, Tx, args, record};
+
+record! {
+    /// A department that a user belonged to from `since` on, until the next one.
+    #[derive(Clone, Debug)]
+    pub struct Membership {
+        pub user_id: UserId,
+        /// The epoch for the first department: it counts from the beginning.
+        pub since: Timestamp,
+        pub department: String,
+    }
+}
+
+/// Records the department of a user, if it is another than the last one.
+pub(crate) async fn record(tx: &mut Tx, user: &UserId, department: &str, at: Timestamp) -> Result<()> {
+    let sql = format!(
+        "SELECT {} FROM user_department WHERE user_id = ? ORDER BY since DESC LIMIT 1",
+        <Membership as crate::db::Record>::COLUMNS
+    );
+    let last: Option<Membership> = tx.first(&sql, args![user]).await?;
+    let since = match last {
+        Some(last) if last.department == department => return Ok(()),
+        // A clock that was set back must not put the change before the last one.
+        Some(last) => at.max(last.since),
+        None => Timestamp::UNIX_EPOCH,
+    };
+    let sql = "INSERT INTO user_department (user_id, since, department) VALUES (?, ?, ?) \
+        ON CONFLICT (user_id, since) DO UPDATE SET department = excluded.department";
+    tx.run(sql, args![user, since, department]).await.map(drop)
+}
+
+/// Records what a replica of an older release has changed during an upgrade, and what an older release has created.
+/// Returns how many users that were.
+pub async fn record_missed(db: &Db, at: Timestamp) -> Result<u64> {
+    let sql = "INSERT INTO user_department (user_id, since, department) \
+        SELECT u.id, CASE WHEN l.user_id IS NULL THEN 0 ELSE CAST(? AS BIGINT) END, u.department FROM users u \
+        LEFT JOIN user_department l ON l.user_id = u.id \
+            AND l.since = (SELECT MAX(m.since) FROM user_department m WHERE m.user_id = u.id) \
+        WHERE l.user_id IS NULL OR l.department <> u.department \
+        ON CONFLICT (user_id, since) DO UPDATE SET department = excluded.department";
+    db.run(sql, args![at]).await
+}
+
+/// The departments of users, each user's in order of time.
+pub type Memberships = HashMap<UserId, Vec<Membership>>;
+
+/// The departments of all users, now and before.
+pub async fn all(db: &Db) -> Result<Memberships> {
+    let sql = "SELECT u.id AS user_id, COALESCE(d.since, 0) AS since, COALESCE(d.department, u.department) AS department \
+        FROM users u LEFT JOIN user_department d ON d.user_id = u.id ORDER BY u.id, since";
+    let mut all = Memberships::new();
+    for one in db.all::<Membership>(sql, args![]).await? {
+        all.entry(one.user_id.clone()).or_default().push(one);
+    }
+    Ok(all)
+}
+
+record! { struct Setting { value: String } }
+
+/// Since when changes of departments are recorded. Older requests count to the department of that time.
+pub async fn recorded_since(db: &Db) -> Result<Timestamp> {
+    let found: Option<Setting> =
+        Conn::from(db).first("SELECT value FROM setting WHERE name = 'departments_since'", args![]).await?;
+    let ms = found.and_then(|setting| setting.value.parse().ok());
+    Ok(ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::UNIX_EPOCH))
+}
