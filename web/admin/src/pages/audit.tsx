@@ -1,21 +1,20 @@
 // Who did what, when and from where; the filters stand in the address, the export is the server's own file.
-import { bearerOf } from '@tidepool/shared/api/client';
-import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
+import { unwrap } from '@tidepool/shared/api/envelope';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
 import type { Column } from '@tidepool/shared/table/columns';
-import { saveFile } from '@tidepool/shared/table/csv';
 import { DataTable } from '@tidepool/shared/table/data-table';
 import { useTableState, type TableState } from '@tidepool/shared/table/table-state';
 import { Badge } from '@tidepool/shared/ui/badge';
 import { SidePanel } from '@tidepool/shared/ui/dialog';
 import { Facts, NotSet } from '@tidepool/shared/ui/panel';
 import { useMemo, useState } from 'react';
-import { api, session } from '../api';
+import { api } from '../api';
 import { useList } from '../lists';
 import { useText } from '../messages';
 import { LEVEL_TONES } from '../parts/audit-list';
 import { DateChip, FilterChip } from '../parts/filter-chip';
+import { saveServerFile } from '../parts/server-file';
 import { LEVELS, oneOf, type AuditEntry } from '../records';
 
 const ACTIONS = [
@@ -41,8 +40,8 @@ const keyOf = (one: AuditEntry) => String(one.id);
 
 async function exportAudit({ q, filters }: TableState) {
   const { action, operator, target, date, level } = filters;
-  const url = new URL('api/v1/audit-logs/export?format=csv', document.baseURI);
-  const wanted = {
+  const query = {
+    format: 'csv',
     action,
     operator,
     target,
@@ -51,11 +50,7 @@ async function exportAudit({ q, filters }: TableState) {
     start_date: date,
     end_date: date,
   };
-  for (const [name, value] of Object.entries(wanted)) if (value) url.searchParams.set(name, value);
-  const response = await fetch(url, { headers: { authorization: bearerOf(session.state().token ?? '') } });
-  if (!response.ok)
-    throw new ApiError({ code: 'malformed', msg: `HTTP ${response.status}`, status: response.status });
-  saveFile(date ? `audit-${date}.csv` : 'audit.csv', await response.blob());
+  await saveServerFile('api/v1/audit-logs/export', query, date ? `audit-${date}.csv` : 'audit.csv');
 }
 
 export default function Audit() {

@@ -14,10 +14,10 @@ import { api } from '../api';
 import { useFormat } from '../format';
 import { useList } from '../lists';
 import { useText } from '../messages';
-import { Email } from '../parts/email';
 import { DateChip, FilterChip } from '../parts/filter-chip';
 import { useModels } from '../parts/models';
 import { oneOf } from '../records';
+import { UserName } from '../usage/holder';
 
 const STATUSES = ['success', 'error'] as const;
 
@@ -26,6 +26,7 @@ interface Request {
   created_at: string;
   instance_name: string;
   user_email: string;
+  former_employee: boolean;
   model: string;
   provider: string;
   tokens_in: number;
@@ -144,7 +145,7 @@ function useRequestColumns(): Column<Request>[] {
         key: 'user',
         label: t('requests.user'),
         csv: (one) => one.user_email,
-        cell: (one) => one.user_email && <Email address={one.user_email} />,
+        cell: (one) => one.user_email && <UserName email={one.user_email} former={one.former_employee} />,
       },
       { key: 'model', label: t('instances.model'), csv: (one) => one.model, cell: (one) => one.model },
       {

@@ -15,7 +15,7 @@ import { Segmented } from '@tidepool/shared/ui/segmented';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { Download } from 'lucide-react';
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
 import { useFormat } from '../format';
@@ -23,7 +23,10 @@ import { useText } from '../messages';
 import { lastDays, useStats } from '../overview/queries';
 import { QueryState } from '../parts/query-state';
 import { oneOf } from '../records';
+import { DepartmentsSince, UserName } from '../usage/holder';
 import { SpendDays } from '../usage/spend-days';
+
+const Breakdown = lazy(() => import('../usage/breakdown'));
 
 const RANGES = ['1', '7', '30', '90'] as const;
 const GROUPS = ['model', 'provider', 'instance', 'user', 'department'] as const;
@@ -53,6 +56,11 @@ export default function Usage() {
         </div>
         <div className="min-w-0 xl:col-span-2">
           <Split days={Number(days)} />
+        </div>
+        <div className="min-w-0 xl:col-span-5">
+          <Suspense fallback={null}>
+            <Breakdown />
+          </Suspense>
         </div>
         <div className="min-w-0 xl:col-span-5">
           <SpendDays />
@@ -140,8 +148,16 @@ function Split({ days }: { days: number }) {
   const group = oneOf(wanted ?? undefined, GROUPS) ?? 'model';
   const [department, setDepartment] = useState<string | null>(null);
   const stats = useStats(group, days);
-  const nameOf = (row: { key: string; instance?: string | null }) =>
-    row.instance ?? (row.key || t('overview.nobody'));
+  const nameOf = (row: {
+    key: string;
+    instance?: string | null;
+    unassigned: boolean;
+    former_employee?: boolean | null;
+  }) => {
+    if (row.unassigned) return t('usage.unassigned');
+    if (group === 'user') return <UserName email={row.key} former={row.former_employee} />;
+    return row.instance ?? (row.key || t('usage.noDepartment'));
+  };
   const linkOf = (key: string) =>
     group === 'instance'
       ? `/instances?open=${encodeURIComponent(key)}`
@@ -171,7 +187,12 @@ function Split({ days }: { days: number }) {
                   `usage-by-${group}.csv`,
                   toCsv(
                     [group, 'calls', 'tokens', 'cost_usd'],
-                    stats.data.stats.map((row) => [row.key, row.calls, row.tokens, row.cost_usd]),
+                    stats.data.stats.map((row) => [
+                      row.unassigned ? t('usage.unassigned') : row.key,
+                      row.calls,
+                      row.tokens,
+                      row.cost_usd,
+                    ]),
                   ),
                 )
               }
@@ -183,8 +204,9 @@ function Split({ days }: { days: number }) {
         </span>
       }
     >
-      {({ stats: rows }) => (
+      {({ stats: rows, departments_since }) => (
         <div className="space-y-5">
+          <DepartmentsSince at={departments_since} />
           {rows.length === 0 ? (
             <EmptyState title={t('usage.none')}>{t('usage.noneText')}</EmptyState>
           ) : (
@@ -192,7 +214,7 @@ function Split({ days }: { days: number }) {
               rows={rows.slice(0, 50).map((row) => {
                 const link = linkOf(row.key);
                 return {
-                  id: row.key,
+                  id: row.unassigned ? 'unassigned' : `of ${row.key}`,
                   label:
                     link && row.key ? (
                       <Link href={link} className="rounded hover:text-accent">

@@ -71,11 +71,15 @@ export function SpendDays() {
                   <td className={`pe-4 ${COLUMNS.logged}`}>{money(one.logged)}</td>
                   <td className={`pe-4 ${COLUMNS.gap}`}>{money(one.balance_gap)}</td>
                   <td className="whitespace-nowrap">
-                    <Status tone={one.drift === 0 ? 'good' : 'bad'}>
-                      {one.drift === 0
-                        ? t('spend.agree')
-                        : t('spend.drift', { amount: format.fineMoney(one.drift / UNITS) })}
-                    </Status>
+                    {one.drift == null ? (
+                      <Status tone="none">{t('spend.unknown')}</Status>
+                    ) : (
+                      <Status tone={one.drift === 0 ? 'good' : 'bad'}>
+                        {one.drift === 0
+                          ? t('spend.agree')
+                          : t('spend.drift', { amount: format.fineMoney(one.drift / UNITS) })}
+                      </Status>
+                    )}
                   </td>
                 </tr>
               ))}

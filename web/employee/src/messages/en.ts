@@ -250,6 +250,7 @@ export const en = {
   'usage.week': 'This week',
   'usage.month': 'This month',
   'usage.all_time': 'All time',
+  'usage.former': 'Besides, with assistants you gave back: {month} this month, {all} in all.',
   'usage.requests': 'Requests',
   'usage.tokens': 'Tokens',
   'usage.cost': 'Cost',

@@ -244,6 +244,7 @@ export const zh: Messages<Key> = {
   'usage.week': '本周',
   'usage.month': '本月',
   'usage.all_time': '全部',
+  'usage.former': '另有已归还助手的用量：本月 {month}，共 {all}。',
   'usage.requests': '请求',
   'usage.tokens': 'Token',
   'usage.cost': '费用',

@@ -14,7 +14,8 @@ import Usage from '../pages/usage';
 vi.mock('../api', () => ({ api: { GET: () => new Promise(() => null) } }));
 
 const SUMS = { requests: 3, prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, cost_usd: 1.5 };
-const WHOLE = { today: SUMS, week: SUMS, month: SUMS, all_time: SUMS };
+const WINDOWS = { today: SUMS, week: SUMS, month: SUMS, all_time: SUMS };
+const WHOLE = { ...WINDOWS, former: WINDOWS };
 
 let root: Root;
 let queries: QueryClient;

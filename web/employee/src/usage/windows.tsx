@@ -42,6 +42,14 @@ export function Windows() {
           </li>
         ))}
       </ul>
+      {data?.former.all_time.requests ? (
+        <p className="mt-2 text-sm text-muted">
+          {t('usage.former', {
+            month: usd(data.former.month.cost_usd, locale),
+            all: usd(data.former.all_time.cost_usd, locale),
+          })}
+        </p>
+      ) : null}
     </div>
   );
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 use store::request_log::NewRequest;
 use store::request_log::RequestType;
@@ -69,6 +69,24 @@ impl World<'_> {
         (since.is_none_or(|since| row.created_at >= since)).then_some(now.user)
     }
 
+    /// Whose a row is to everybody else: whoever held the instance when it was made; before its first binding the first
+    /// holder, between two bindings nobody.
+    pub fn holder(&self, row: &NewRequest) -> Option<&Bound> {
+        let of: Vec<&Bound> = self.bindings.iter().filter(|bound| bound.instance == row.token_name).collect();
+        let latest = of.iter().rfind(|bound| bound.start <= row.created_at).or(of.first())?;
+        latest.end.is_none_or(|end| row.created_at < end).then_some(latest)
+    }
+
+    /// Of the holder's e-mail and department at the time; `None` for nobody.
+    fn held(&self, row: &NewRequest) -> Option<(&str, &str)> {
+        let person = &self.people[self.holder(row)?.user];
+        Some((person.email.as_str(), person.department(row.created_at)))
+    }
+
+    fn held_by(&self, user: usize) -> impl Iterator<Item = &NewRequest> {
+        self.rows.iter().filter(move |row| self.holder(row).is_some_and(|bound| bound.user == user))
+    }
+
     fn of(&self, user: usize) -> Vec<&NewRequest> {
         self.rows.iter().filter(|row| self.owner(row) == Some(user)).collect()
     }
@@ -101,7 +119,10 @@ impl World<'_> {
                 assert_eq!(sums(&answer[window]), expected, "{window} of {what}, user {user}");
             }
         };
-        compare(&get("/me/usage/summary".into()).await, &rows, "everything");
+        let summary = get("/me/usage/summary".into()).await;
+        compare(&summary, &rows, "everything");
+        let former: Vec<&NewRequest> = self.held_by(user).filter(|row| self.owner(row) != Some(user)).collect();
+        compare(&summary["former"], &former, "what was given back");
         let held: Vec<&String> =
             self.bindings.iter().filter(|b| b.user == user && b.end.is_none()).map(|b| &b.instance).collect();
         for instance in &held {
@@ -126,6 +147,8 @@ impl World<'_> {
         let first = today.saturating_sub(jiff::Span::new().days(29));
         let recent: Vec<_> = rows.iter().filter(|r| self.day(r) >= first).copied().collect();
         assert_eq!(sums(&month["total"]), Sum::over(recent.iter().copied()).shown());
+        let former = former.into_iter().filter(|r| self.day(r) >= first);
+        assert_eq!(sums(&month["former"]), Sum::over(former).shown());
         for group in month["by_model"].as_array().unwrap() {
             let of_model = recent.iter().filter(|r| group["model"] == r.model.as_str()).copied();
             assert_eq!(sums(group), Sum::over(of_model).shown());
@@ -196,35 +219,7 @@ impl World<'_> {
         for days in [1, 30] {
             let first = today.saturating_sub(jiff::Span::new().days(days - 1));
             let recent: Vec<&NewRequest> = self.rows.iter().filter(|r| self.day(r) >= first).collect();
-            let email = |r: &NewRequest| self.owner(r).map(|u| self.people[u].email.clone()).unwrap_or_default();
-            let dept = |r: &NewRequest| self.owner(r).map(|u| self.people[u].department.to_owned()).unwrap_or_default();
-            type Key<'k> = &'k dyn Fn(&NewRequest) -> String;
-            let groupings: [(&str, Key<'_>); 6] = [
-                ("model", &|r| r.model.clone()),
-                ("provider", &|r| r.provider.clone()),
-                ("instance", &|r| r.token_name.clone()),
-                ("date", &|r| self.day(r).to_string()),
-                ("user", &email),
-                ("department", &dept),
-            ];
-            for (name, key) in groupings {
-                let mut groups: BTreeMap<String, Vec<&NewRequest>> = BTreeMap::new();
-                recent.iter().for_each(|r| groups.entry(key(r)).or_default().push(r));
-                let mut expected: Vec<Value> = groups
-                    .into_iter()
-                    .map(|(key, rows)| (key, Sum::over(rows)))
-                    .filter(|(_, sum)| sum.counts())
-                    .map(|(key, sum)| json!([key, sum.requests, sum.tokens(), sum.usd()]))
-                    .collect();
-                let answer = get(format!("/llm-stats?group_by={name}&days={days}")).await;
-                let stats = answer["stats"].as_array().unwrap();
-                let mut listed: Vec<Value> =
-                    stats.iter().map(|s| json!([s["key"], s["calls"], s["tokens"], s["cost_usd"]])).collect();
-                expected.sort_by_key(Value::to_string);
-                listed.sort_by_key(Value::to_string);
-                assert_eq!(listed, expected, "by {name}, {days} days");
-                assert!(stats.iter().all(|s| s.get(name).is_some_and(Value::is_string)), "the field {name}");
-            }
+            self.check_stats(&root, &recent, &format!("days={days}")).await;
             let answer = get(format!("/usage-daily?days={days}&page_size=200")).await;
             let listed = answer["list"].as_array().unwrap();
             for day in listed {
@@ -237,15 +232,95 @@ impl World<'_> {
                 assert_eq!(all, Sum::over(recent.iter().copied()).requests);
             }
         }
+        let (first, last) = (today.saturating_sub(20.days()), today.saturating_sub(3.days()));
+        let between: Vec<&NewRequest> = self.rows.iter().filter(|r| (first..=last).contains(&self.day(r))).collect();
+        self.check_stats(&root, &between, &format!("from={first}&to={last}")).await;
+        store::usage::copy_totals(&self.site.app.db).await.unwrap();
+        let listed = get("/users".into()).await;
         for (i, person) in self.people.iter().enumerate() {
             let answer = get(format!("/usage/user/{}", person.email)).await;
-            let since = |first: Date| Sum::over(self.of(i).into_iter().filter(|r| self.day(r) >= first)).tokens();
+            let since = |first: Date| Sum::over(self.held_by(i).filter(|r| self.day(r) >= first)).tokens();
             assert_eq!(answer, json!({"today": since(today), "month": since(today.first_of_month())}));
+            let user = listed["list"].as_array().unwrap().iter().find(|user| user["email"] == person.email.as_str());
+            let all = Sum::over(self.held_by(i));
+            let total = user.map(|user| json!([user["total_tokens"], user["total_requests"]])).unwrap();
+            assert_eq!(total, json!([all.tokens(), all.requests]), "GET /users, {}", person.email);
         }
         let sales = get("/usage/dept/Sales".into()).await;
-        let rows: Vec<_> = [1, 2].into_iter().flat_map(|u| self.of(u)).filter(|r| self.day(r) >= today).collect();
-        assert_eq!((sums(&sales["today"]), sales["users"].as_i64()), (Sum::over(rows).shown(), Some(2)));
+        let rows =
+            self.rows.iter().filter(|r| self.day(r) >= today && self.held(r).is_some_and(|held| held.1 == "Sales"));
+        let active = self.people.iter().filter(|p| !p.has_left && p.department(Timestamp::MAX) == "Sales").count();
+        assert_eq!((sums(&sales["today"]), sales["users"].as_u64()), (Sum::over(rows).shown(), Some(active as u64)));
         self.check_request_logs(&root).await;
+    }
+
+    /// Every grouping and every two of them, of these rows.
+    async fn check_stats(&self, root: &str, rows: &[&NewRequest], days: &str) {
+        let get = |path: String| self.site.admin.get(&path).token(root).ok();
+        let email = |r: &NewRequest| self.held(r).map(|held| held.0.to_owned());
+        let dept = |r: &NewRequest| self.held(r).map(|held| held.1.to_owned());
+        type Key<'k> = &'k dyn Fn(&NewRequest) -> Option<String>;
+        let groupings: [(&str, Key<'_>); 7] = [
+            ("model", &|r| Some(r.model.clone())),
+            ("provider", &|r| Some(r.provider.clone())),
+            ("instance", &|r| Some(r.token_name.clone())),
+            ("key", &|r| Some(r.token_name.clone())),
+            ("date", &|r| Some(self.day(r).to_string())),
+            ("user", &email),
+            ("department", &dept),
+        ];
+        type Group = (Option<String>, Option<Option<String>>);
+        for (name, key) in groupings {
+            for (also, second) in groupings.iter().map(|(name, key)| (*name, Some(*key))).chain([("", None)]) {
+                if also == name {
+                    continue;
+                }
+                let mut groups: BTreeMap<Group, Vec<&NewRequest>> = BTreeMap::new();
+                rows.iter().for_each(|r| groups.entry((key(r), second.map(|second| second(r)))).or_default().push(r));
+                let mut expected: Vec<Value> = groups
+                    .into_iter()
+                    .map(|(group, rows)| (group, Sum::over(rows)))
+                    .filter(|(_, sum)| sum.counts())
+                    .map(|((key, second), sum)| {
+                        let unassigned = key.is_none() || second.as_ref().is_some_and(Option::is_none);
+                        let second = second.map(Option::unwrap_or_default);
+                        json!([key.unwrap_or_default(), second, unassigned, sum.requests, sum.tokens(), sum.usd()])
+                    })
+                    .collect();
+                let by = if also.is_empty() { name.to_owned() } else { format!("{name},{also}") };
+                let mut listed: Vec<Value> = vec![];
+                for page in 1.. {
+                    let answer = get(format!("/llm-stats?group_by={by}&{days}&page={page}&page_size=30")).await;
+                    assert_eq!(answer["total"].as_u64(), Some(expected.len() as u64), "by {by}, {days}");
+                    let stats = answer["stats"].as_array().unwrap();
+                    let costs: Vec<f64> = stats.iter().map(|s| s["cost_usd"].as_f64().unwrap()).collect();
+                    assert!(by == "date" || costs.is_sorted_by(|a, b| a >= b), "the most expensive first: {costs:?}");
+                    for s in stats {
+                        let (named, former) = (s.get(name).is_some_and(Value::is_string), &s["former_employee"]);
+                        assert!(named || name == "key", "the field {name} of {s}");
+                        let person = self.people.iter().find(|person| s["user"] == person.email.as_str());
+                        assert_eq!(former.as_bool(), person.map(|person| person.has_left), "{s}");
+                        listed.push(json!([
+                            s["key"],
+                            s["second_key"],
+                            s["unassigned"],
+                            s["calls"],
+                            s["tokens"],
+                            s["cost_usd"]
+                        ]));
+                    }
+                    if stats.is_empty() {
+                        break;
+                    }
+                }
+                let total = |rows: &[Value]| rows.iter().map(|row| row[3].as_i64().unwrap()).sum::<i64>();
+                let all = Sum::over(rows.iter().copied()).requests;
+                expected.sort_by_key(Value::to_string);
+                listed.sort_by_key(Value::to_string);
+                assert_eq!(listed, expected, "by {by}, {days}");
+                assert_eq!(total(&listed), all, "nothing is counted twice or not at all, by {by}");
+            }
+        }
     }
 
     async fn check_request_logs(&self, root: &str) {
@@ -253,7 +328,7 @@ impl World<'_> {
         let kept: Vec<&NewRequest> = self.rows.iter().filter(|r| r.created_at >= self.kept_since).collect();
         let today = self.zone().date(self.now());
         let from = today.saturating_sub(jiff::Span::new().days(9));
-        let email = |r: &NewRequest| self.owner(r).map(|u| self.people[u].email.clone()).unwrap_or_default();
+        let email = |r: &NewRequest| self.held(r).map(|held| held.0.to_owned()).unwrap_or_default();
         type Keep<'k> = Box<dyn Fn(&NewRequest) -> bool + 'k>;
         let cases: Vec<(String, Keep<'_>)> = vec![
             (String::new(), Box::new(|_| true)),
@@ -277,6 +352,7 @@ impl World<'_> {
                     item["created_at"],
                     item["instance_name"],
                     item["user_email"],
+                    item["former_employee"],
                     item["tokens_in"],
                     item["cost"]
                 ]));
@@ -288,7 +364,8 @@ impl World<'_> {
             };
             let show = |r: &&&NewRequest| {
                 let usd = (r.quota * 2) as f64 / 1e6;
-                json!([self.zone().show(r.created_at), name(r), email(r), r.prompt_tokens, usd])
+                let former = self.holder(r).is_some_and(|bound| self.people[bound.user].has_left);
+                json!([self.zone().show(r.created_at), name(r), email(r), former, r.prompt_tokens, usd])
             };
             if expected.len() <= 200 {
                 let mut expected: Vec<Value> = expected.iter().map(show).collect();

@@ -1,6 +1,8 @@
 //! Usage is exact: whatever is asked, the answer is what a plain sum over all rows of the log says.
 
 mod checks;
+mod holders;
+mod older;
 
 use base::id::UserId;
 use base::{Page, Zone};
@@ -34,7 +36,16 @@ impl Random {
 struct Person {
     id: String,
     email: String,
-    department: &'static str,
+    /// Every department, and since when; the first from the beginning.
+    departments: Vec<(Timestamp, &'static str)>,
+    has_left: bool,
+}
+
+impl Person {
+    /// The department at a time.
+    fn department(&self, at: Timestamp) -> &'static str {
+        self.departments.iter().rfind(|(since, _)| *since <= at).unwrap().1
+    }
 }
 
 /// A binding as the test remembers it.
@@ -66,7 +77,9 @@ impl<'a> World<'a> {
             let email = format!("user{i}@example.com");
             let (id, _) = site.quick_employee(&email).await;
             site.admin.patch(&format!("/users/{id}"), json!({"department": department})).token(&site.root).ok().await;
-            people.push(Person { id, email, department });
+            // The account was made without a department, and came to one at once.
+            let departments = vec![(Timestamp::MIN, ""), (site.app.clock.now(), department)];
+            people.push(Person { id, email, departments, has_left: false });
         }
         let instances = site.instances("i", 4).await;
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -146,7 +159,7 @@ impl<'a> World<'a> {
     }
 
     async fn act(&mut self) {
-        match self.random.below(8) {
+        match self.random.below(11) {
             0 | 1 => {
                 let rows: Vec<_> = (0..5 + self.random.below(30)).map(|_| self.made_up()).collect();
                 self.write(rows).await;
@@ -164,6 +177,8 @@ impl<'a> World<'a> {
                 let minutes = [1, 7, 40, 600, 3_000][self.random.below(5) as usize];
                 self.site.app.clock.advance(SignedDuration::from_mins(minutes));
             }
+            7 | 8 => self.move_person().await,
+            9 => self.leave_or_come_back().await,
             _ => self.forget_old_rows().await,
         }
     }
@@ -181,8 +196,36 @@ impl<'a> World<'a> {
             }
         }
         let user = self.random.below(3) as usize;
+        if self.people[user].has_left {
+            return;
+        }
         self.site.admin.patch(&path, json!({"user_id": self.people[user].id})).token(&root).ok().await;
         self.bindings.push(Bound { instance, user, start: now, end: None });
+    }
+
+    /// Somebody comes to another department.
+    async fn move_person(&mut self) {
+        let (root, now) = (self.root().await, self.now());
+        let department = ["Research", "Sales", "", "Support"][self.random.below(4) as usize];
+        let place = self.random.below(3) as usize;
+        let person = &mut self.people[place];
+        let path = format!("/users/{}", person.id);
+        self.site.admin.patch(&path, json!({"department": department})).token(&root).ok().await;
+        if person.department(Timestamp::MAX) != department {
+            person.departments.push((now, department));
+        }
+    }
+
+    /// Somebody leaves, with or without what they hold, or is back.
+    async fn leave_or_come_back(&mut self) {
+        let root = self.root().await;
+        let place = self.random.below(3) as usize;
+        let person = &mut self.people[place];
+        person.has_left = !person.has_left;
+        let status = if person.has_left { "revoked" } else { "active" };
+        self.site.admin.patch(&format!("/users/{}", person.id), json!({"status": status})).token(&root).ok().await;
+        // What was given out within this second counts no more.
+        self.site.app.clock.advance(SignedDuration::from_secs(2));
     }
 
     /// The log is kept for 20 days here; the sums stay.
@@ -207,7 +250,9 @@ async fn many_things_happen(database: Database, zone: &'static str, seed: u64) {
         }
         eprintln!("zone {zone}, seed {seed}, round {round}: {} rows", world.rows.len());
         for user in 0..3 {
-            world.check_person(user).await;
+            if !world.people[user].has_left {
+                world.check_person(user).await;
+            }
         }
         world.check_admin().await;
     }
@@ -269,7 +314,9 @@ on_both! {
         for bad in ["days=0", "days=367", "days=x", "fill=perhaps"] {
             site.employee.get(&format!("/me/usage/daily?{bad}")).token(&token).refused("4000").await;
         }
-        for bad in ["/llm-stats?days=0", "/llm-stats?group_by=colour", "/llm-logs?start=yesterday", "/llm-request-logs?status=odd"] {
+        for bad in ["/llm-stats?days=0", "/llm-stats?group_by=colour", "/llm-stats?group_by=user,user", "/llm-stats?group_by=user,model,date",
+            "/llm-stats?from=2026-11-02&to=2026-11-01", "/llm-stats?from=2025-01-01&to=2026-11-01", "/llm-stats?from=yesterday",
+            "/llm-stats/export?group_by=", "/llm-logs?start=yesterday", "/llm-request-logs?status=odd"] {
             site.admin.get(bad).token(&site.root).refused("4000").await;
         }
         site.admin.get("/usage/user/nobody@example.com").token(&site.root).refused("4040").await;
