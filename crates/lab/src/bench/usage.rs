@@ -96,6 +96,15 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
             format!("p50 {}, p99 {}", millis(p50), millis(percentile(&times, 0.99))),
             format!("naive {}: {:.0} ×, goal 100 × at 10 M", millis(naive), naive.as_secs_f64() / p50.as_secs_f64()),
         );
+        for by in ["user,model", "department,model", "key,date"] {
+            let url = format!("http://{admin_url}/api/v1/llm-stats?group_by={by}&days=30");
+            let times = timed(async || get(&http, &url, admin_token.expose()).await).await?;
+            report(
+                &format!("/llm-stats by {by}, 30 days of {size} rows, {kind}"),
+                format!("p50 {}, p99 {}", millis(percentile(&times, 0.5)), millis(percentile(&times, 0.99))),
+                "no goal of its own",
+            );
+        }
         let url = format!("http://{admin_url}/api/v1/llm-request-logs?q=nowhere");
         let mut slowest = Duration::ZERO;
         for _ in 0..SEARCHES {

@@ -38,6 +38,9 @@ const EMPLOYEES: &[(&str, &str, &str, i64)] = &[
     ("Samuel Adeyemi", "samuel@demo.example", "Support", 50_000),
 ];
 
+/// Who has left, and what they used an instance for until half a month ago. Nobody signs in with it.
+const FORMER: (&str, &str, &str) = ("Rosa Almeida", "rosa@demo.example", "Sales");
+
 const MODELS: &[&str] = &["claude-sonnet-4-6", "gpt-4o", "claude-opus-4-6", "gemini-2.5-flash"];
 
 /// name, code, icon, tagline, role pack, the instances of its pool
@@ -131,7 +134,18 @@ impl Company {
         if_ready(claim::profession(app, &employee(wei), analyst).await)?;
         if_ready(claim::instance(app, &employee(sofia), None).await)?;
         instance::assign(app, &By::system(), &InstanceId::named("fra-2-a"), Some(&jonas.id)).await?;
-        usage::month(app).await
+        usage::month(app).await?;
+        let (name, email, department) = FORMER;
+        let new = user::New {
+            email: email.parse()?,
+            name: name.into(),
+            department: department.into(),
+            quota_daily: 0,
+            password: None,
+        };
+        let rosa = user::create(app, &By::system(), new).await?;
+        usage::former(app, &rosa.id).await?;
+        user::delete(app, &By::system(), &rosa.id).await
     }
 }
 

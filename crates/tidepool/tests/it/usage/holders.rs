@@ -4,8 +4,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use store::request_log::{self, NewRequest, RequestType};
 
-use crate::kit::Site;
-use crate::on_both;
+use super::NOW;
+use crate::kit::{Database, Options, Site};
 
 async fn used(site: &Site, tokens: i64) {
     let mut tx = site.app.db.begin().await.unwrap();
@@ -39,58 +39,87 @@ async fn change(site: &Site, user: &str, change: Value) {
     site.app.clock.advance(SignedDuration::from_mins(1));
 }
 
-on_both! {
-    /// 1 before anybody had it, 10 by Ada in Research, 100 by Ada in Sales, 1,000 by nobody, 10,000 by Bob; then Ada leaves.
-    async fn use_stays_with_whoever_had_the_instance(site: Site) {
-        site.instances("a", 1).await;
-        let (ada, ada_token) = site.quick_employee("ada@example.com").await;
-        let (bob, _) = site.quick_employee("bob@example.com").await;
-        used(site, 1).await;
-        change(site, &ada, json!({"department": "Research"})).await;
-        assign(site, Some(&ada)).await;
-        used(site, 10).await;
-        change(site, &ada, json!({"department": "Sales"})).await;
-        used(site, 100).await;
-        assign(site, None).await;
-        used(site, 1_000).await;
-        assign(site, Some(&bob)).await;
-        used(site, 10_000).await;
-        let summary = site.employee.get("/me/usage/summary").token(&ada_token).ok().await;
-        assert_eq!(summary["all_time"]["total_tokens"], 0, "the spec: only what is bound now");
-        assert_eq!(summary["former"]["all_time"]["total_tokens"], 111, "{summary}");
-        change(site, &ada, json!({"status": "revoked"})).await;
+/// 1 before anybody had it, 10 by Ada in Research, 100 by Ada in Sales, 1,000 by nobody, 10,000 by Bob; then Ada leaves.
+async fn use_stays_with_whoever_had_the_instance(database: Database) {
+    let site = Site::with(database, Options { now: Some(NOW.parse().unwrap()), ..Options::default() }).await;
+    let site = &site;
+    site.instances("a", 1).await;
+    let (ada, ada_token) = site.quick_employee("ada@example.com").await;
+    let (bob, _) = site.quick_employee("bob@example.com").await;
+    used(site, 1).await;
+    change(site, &ada, json!({"department": "Research"})).await;
+    assign(site, Some(&ada)).await;
+    used(site, 10).await;
+    change(site, &ada, json!({"department": "Sales"})).await;
+    used(site, 100).await;
+    assign(site, None).await;
+    used(site, 1_000).await;
+    assign(site, Some(&bob)).await;
+    used(site, 10_000).await;
+    let summary = site.employee.get("/me/usage/summary").token(&ada_token).ok().await;
+    assert_eq!(summary["all_time"]["total_tokens"], 0, "the spec: only what is bound now");
+    assert_eq!(summary["former"]["all_time"]["total_tokens"], 111, "{summary}");
+    change(site, &ada, json!({"status": "revoked"})).await;
 
-        let get = |path: &str| site.admin.get(path).token(&site.root).ok();
-        let stats = get("/llm-stats?group_by=user&days=1").await;
-        let users: Vec<Value> = stats["stats"].as_array().unwrap().iter()
-            .map(|s| json!([s["user"], s["tokens"], s["unassigned"], s["former_employee"]])).collect();
-        assert_eq!(users, [
+    let get = |path: &str| site.admin.get(path).token(&site.root).ok();
+    let stats = get("/llm-stats?group_by=user&days=1").await;
+    let users: Vec<Value> = stats["stats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| json!([s["user"], s["tokens"], s["unassigned"], s["former_employee"]]))
+        .collect();
+    assert_eq!(
+        users,
+        [
             json!(["bob@example.com", 10_000, false, false]),
             json!(["", 1_000, true, null]),
             json!(["ada@example.com", 111, false, true]),
-        ]);
-        let stats = get("/llm-stats?group_by=department,model&days=1").await;
-        let departments: Vec<Value> = stats["stats"].as_array().unwrap().iter()
-            .map(|s| json!([s["department"], s["model"], s["tokens"], s["unassigned"]])).collect();
-        assert_eq!(departments, [
-            json!(["", "=gpt", 10_000, false]),
+        ]
+    );
+    let stats = get("/llm-stats?group_by=department,model&days=1").await;
+    let departments: Vec<Value> = stats["stats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| json!([s["department"], s["model"], s["tokens"], s["unassigned"]]))
+        .collect();
+    assert_eq!(
+        departments,
+        [
+            json!(["", "=gpt", 10_001, false]),
             json!(["", "=gpt", 1_000, true]),
             json!(["Sales", "=gpt", 100, false]),
             json!(["Research", "=gpt", 10, false]),
-            json!(["", "=gpt", 1, false]),
-        ]);
-        let logs = get("/llm-request-logs?q=ADA%40").await;
-        assert_eq!(logs["total"], 3, "{logs}");
-        assert!(logs["list"].as_array().unwrap().iter().all(|item| item["former_employee"] == true));
-        assert_eq!(get("/usage/user/ada@example.com").await["today"], 111);
-        assert_eq!(get("/usage/dept/Sales").await["today"]["total_tokens"], 100);
+        ]
+    );
+    let logs = get("/llm-request-logs?q=ADA%40").await;
+    assert_eq!(logs["total"], 3, "{logs}");
+    assert!(logs["list"].as_array().unwrap().iter().all(|item| item["former_employee"] == true));
+    assert_eq!(get("/usage/user/ada@example.com").await["today"], 111);
+    assert_eq!(get("/usage/dept/Sales").await["today"]["total_tokens"], 100);
 
-        // The file has every group, and nothing in it is a formula.
-        let file = site.admin.get("/llm-stats/export?group_by=user,model&days=1").token(&site.root).send().await;
-        assert_eq!(file.headers["content-type"], "text/csv; charset=utf-8");
-        assert_eq!(file.text, "user,model,former_employee,unassigned,calls,tokens,cost_usd\n\
+    // The file has every group, and nothing in it is a formula.
+    let file = site.admin.get("/llm-stats/export?group_by=user,model&days=1").token(&site.root).send().await;
+    assert_eq!(file.header("content-type"), "text/csv; charset=utf-8");
+    assert_eq!(
+        file.text,
+        "user,model,former_employee,unassigned,calls,tokens,cost_usd\n\
             bob@example.com,'=gpt,false,false,1,10000,10000\n,'=gpt,false,true,1,1000,1000\n\
-            ada@example.com,'=gpt,true,false,3,111,111\n");
-        site.admin.get("/llm-stats/export?group_by=nothing").token(&site.root).refused("4000").await;
+            ada@example.com,'=gpt,true,false,3,111,111\n"
+    );
+    site.admin.get("/llm-stats/export?group_by=nothing").token(&site.root).refused("4000").await;
+    site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn use_stays_with_whoever_had_the_instance_sqlite() {
+    use_stays_with_whoever_had_the_instance(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn use_stays_with_whoever_had_the_instance_postgres() {
+    if let Some(database) = Database::postgres(module_path!()).await {
+        use_stays_with_whoever_had_the_instance(database).await;
     }
 }
