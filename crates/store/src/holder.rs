@@ -135,7 +135,7 @@ fn by_department(parts: &mut Vec<Part>, span: Span, user: &UserId, memberships: 
     let later: Vec<&Membership> = memberships
         .iter()
         .filter(is_within)
-        // From the beginning on the first department is the one that counts at once.
+        // The first department counts before it was recorded too.
         .filter(|one| at_first.is_none_or(|first| one.since != first.since))
         .collect();
     let mut from = span.from;
@@ -207,13 +207,10 @@ mod tests {
                 let mut since: Vec<i64> = changes.iter().filter(|(_, of)| *of == user).map(|(at, _)| *at).collect();
                 since.sort_unstable();
                 since.dedup();
-                let first = Membership { user_id: id.clone(), since: Timestamp::UNIX_EPOCH, department: "first".into() };
-                let later = since.into_iter().map(|at| Membership {
-                    user_id: id.clone(),
-                    since: time(at),
-                    department: format!("d{at}"),
-                });
-                memberships.insert(id.clone(), [first].into_iter().chain(later).collect());
+                // Whoever never changed has one department, recorded at some time.
+                let since = if since.is_empty() { vec![4_000] } else { since };
+                let of = |at: i64| Membership { user_id: id.clone(), since: time(at), department: format!("d{at}") };
+                memberships.insert(id.clone(), since.into_iter().map(of).collect());
             }
             for memberships in [None, Some(&memberships)] {
                 let parts = parts(&periods, memberships);
@@ -226,7 +223,8 @@ mod tests {
                     let (Some(all), Some(holder)) = (memberships, holder) else { continue };
                     let is_first = holder.created_at == periods[0].created_at;
                     let then = if is_first { at } else { at.max(holder.created_at) };
-                    let department = all[&holder.user_id].iter().rfind(|one| one.since <= then).unwrap();
+                    let of = &all[&holder.user_id];
+                    let department = of.iter().rfind(|one| one.since <= then).unwrap_or(&of[0]);
                     prop_assert_eq!(found[0].department.as_ref(), Some(&department.department));
                 }
             }

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use crate::{Conn, Db, Result, Tx, args, record};
 
 record! {
-    /// A department that a user belonged to from `since` on, until the next one.
+    /// A department that a user belonged to from `since` on, until the next one. The first one counts for all the time
+    /// before it too.
     #[derive(Clone, Debug)]
     pub struct Membership {
         pub user_id: UserId,
-        /// The epoch for the first department: it counts from the beginning.
         pub since: Timestamp,
         pub department: String,
     }
@@ -29,7 +29,7 @@ pub(crate) async fn record(tx: &mut Tx, user: &UserId, department: &str, at: Tim
         Some(last) if last.department == department => return Ok(()),
         // A clock that was set back must not put the change before the last one.
         Some(last) => at.max(last.since),
-        None => Timestamp::UNIX_EPOCH,
+        None => at,
     };
     let sql = "INSERT INTO user_department (user_id, since, department) VALUES (?, ?, ?) \
         ON CONFLICT (user_id, since) DO UPDATE SET department = excluded.department";
@@ -40,12 +40,13 @@ pub(crate) async fn record(tx: &mut Tx, user: &UserId, department: &str, at: Tim
 /// Returns how many users that were.
 pub async fn record_missed(db: &Db, at: Timestamp) -> Result<u64> {
     let sql = "INSERT INTO user_department (user_id, since, department) \
-        SELECT u.id, CASE WHEN l.user_id IS NULL THEN 0 ELSE CAST(? AS BIGINT) END, u.department FROM users u \
+        SELECT u.id, CASE WHEN l.user_id IS NULL THEN u.created_at WHEN l.since > CAST(? AS BIGINT) THEN l.since \
+            ELSE CAST(? AS BIGINT) END, u.department FROM users u \
         LEFT JOIN user_department l ON l.user_id = u.id \
             AND l.since = (SELECT MAX(m.since) FROM user_department m WHERE m.user_id = u.id) \
         WHERE l.user_id IS NULL OR l.department <> u.department \
         ON CONFLICT (user_id, since) DO UPDATE SET department = excluded.department";
-    db.run(sql, args![at]).await
+    db.run(sql, args![at, at]).await
 }
 
 /// The departments of users, each user's in order of time.
@@ -53,7 +54,7 @@ pub type Memberships = HashMap<UserId, Vec<Membership>>;
 
 /// The departments of all users, now and before.
 pub async fn all(db: &Db) -> Result<Memberships> {
-    let sql = "SELECT u.id AS user_id, COALESCE(d.since, 0) AS since, COALESCE(d.department, u.department) AS department \
+    let sql = "SELECT u.id AS user_id, COALESCE(d.since, u.created_at) AS since, COALESCE(d.department, u.department) AS department \
         FROM users u LEFT JOIN user_department d ON d.user_id = u.id ORDER BY u.id, since";
     let mut all = Memberships::new();
     for one in db.all::<Membership>(sql, args![]).await? {
@@ -62,12 +63,10 @@ pub async fn all(db: &Db) -> Result<Memberships> {
     Ok(all)
 }
 
-record! { struct Setting { value: String } }
+record! { struct First { since: Option<Timestamp> } }
 
-/// Since when changes of departments are recorded. Older requests count to the department of that time.
-pub async fn recorded_since(db: &Db) -> Result<Timestamp> {
-    let found: Option<Setting> =
-        Conn::from(db).first("SELECT value FROM setting WHERE name = 'departments_since'", args![]).await?;
-    let ms = found.and_then(|setting| setting.value.parse().ok());
-    Ok(ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::UNIX_EPOCH))
+/// Since when departments are recorded. Older requests count to the department of that time.
+pub async fn recorded_since(db: &Db) -> Result<Option<Timestamp>> {
+    let first: First = Conn::from(db).one("SELECT MIN(since) AS since FROM user_department", args![]).await?;
+    Ok(first.since)
 }

@@ -72,7 +72,7 @@ beforeEach(() => {
   vi.stubGlobal('fetch', () => Promise.resolve(Response.json(ready)));
   asked.length = 0;
   stored.clear();
-  stored.set('/llm-stats', { stats: [], stale: false, as_of: '' });
+  stored.set('/llm-stats', { stats: [], total: 0, departments_since: null, stale: false, as_of: '' });
   stored.set('/task-queue', {
     list: [],
     total: 0,

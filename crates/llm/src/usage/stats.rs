@@ -243,7 +243,7 @@ async fn by_holders(app: &App, query: StatsQuery) -> Result<Vec<(Keys, Sums)>> {
 /// Since when departments are recorded, if there are requests of earlier days among these: they count to the department
 /// of that time.
 pub async fn departments_since(app: &App, first: Date) -> Result<Option<jiff::Timestamp>> {
-    let since = user_department::recorded_since(&app.db).await?;
+    let Some(since) = user_department::recorded_since(&app.db).await? else { return Ok(None) };
     let is_older = usage::any_before(&app.db, first, app.zone.date(since)).await?;
     Ok(is_older.then_some(since))
 }

@@ -1,6 +1,6 @@
 //! An instance changes hands, people change departments and leave: what each answer says then.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use store::request_log::{self, NewRequest, RequestType};
 
@@ -109,6 +109,17 @@ async fn use_stays_with_whoever_had_the_instance(database: Database) {
             ada@example.com,'=gpt,true,false,3,111,111\n"
     );
     site.admin.get("/llm-stats/export?group_by=nothing").token(&site.root).refused("4000").await;
+
+    // The answers say since when departments are recorded, if there are requests of earlier days.
+    for (moved, is_told) in [(0, false), (24, true)] {
+        let sql = "UPDATE user_department SET since = since + ?";
+        site.app.db.run(sql, store::args![moved * 3_600_000i64]).await.unwrap();
+        let since = NOW.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(moved);
+        let expected = if is_told { json!(site.app.zone.show(since)) } else { Value::Null };
+        assert_eq!(get("/usage/dept/Sales").await["departments_since"], expected);
+        assert_eq!(get("/llm-stats?group_by=model,department").await["departments_since"], expected);
+        assert_eq!(get("/llm-stats?group_by=model,user").await["departments_since"], Value::Null);
+    }
     site.check().await;
 }
 

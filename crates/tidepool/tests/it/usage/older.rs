@@ -45,7 +45,7 @@ async fn older_sums_find_their_holders(database: Database) {
     migrate::run(&db).await.unwrap();
     assert_eq!(usage::of_all_time(&db, "a0").await.unwrap(), before, "no total has changed");
 
-    let since = user_department::recorded_since(&db).await.unwrap();
+    let since = user_department::recorded_since(&db).await.unwrap().unwrap();
     let age = Timestamp::now().duration_since(since).as_secs();
     assert!((0..600).contains(&age), "recorded since the migration, {age} s ago");
     let memberships = user_department::all(&db).await.unwrap();
@@ -76,7 +76,10 @@ async fn older_sums_find_their_holders(database: Database) {
         of.iter().map(|one| (one.since.as_millisecond(), one.department.clone())).collect::<Vec<_>>()
     };
     assert_eq!(of("cy"), [(0, "Legal".to_owned())]);
-    assert_eq!(of("ada"), [(0, "Research".to_owned()), (now.as_millisecond(), "Support".to_owned())]);
+    assert_eq!(
+        of("ada"),
+        [(since.as_millisecond(), "Research".to_owned()), (now.as_millisecond(), "Support".to_owned())]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
