@@ -41,9 +41,7 @@ export default function Breakdown() {
   const second = oneOf(state.filters.second, others) ?? (first === 'model' ? 'user' : 'model');
   const asked = { group_by: `${first},${second}`, from, to };
   const { query } = useList('usage', state, async ({ page, page_size }) => {
-    const answer = await unwrap(
-      api.GET('/llm-stats', { params: { query: { ...asked, page, page_size } } }),
-    );
+    const answer = await unwrap(api.GET('/llm-stats', { params: { query: { ...asked, page, page_size } } }));
     return { ...answer, list: answer.stats };
   });
   const columns = useBreakdownColumns(first, second);
@@ -73,7 +71,9 @@ export default function Breakdown() {
             <DateChip state={state} name="to" label={t('filter.to')} />
           </>
         }
-        exporter={() => saveServerFile('api/v1/llm-stats/export', asked, `usage-by-${first}-and-${second}.csv`)}
+        exporter={() =>
+          saveServerFile('api/v1/llm-stats/export', asked, `usage-by-${first}-and-${second}.csv`)
+        }
         empty={{ title: t('usage.none'), text: t('usage.noneText') }}
       />
       <DepartmentsSince at={answer?.departments_since} />
@@ -103,7 +103,11 @@ function useBreakdownColumns(first: Group, second: Group): Column<Row>[] {
     };
     return [
       { key: 'first', label: t(`usage.by.${first}`), cell: (row) => shown(first, row.key, row) },
-      { key: 'second', label: t(`usage.by.${second}`), cell: (row) => shown(second, row.second_key ?? '', row) },
+      {
+        key: 'second',
+        label: t(`usage.by.${second}`),
+        cell: (row) => shown(second, row.second_key ?? '', row),
+      },
       { key: 'calls', label: t('usage.calls'), end: true, cell: (row) => number(row.calls) },
       { key: 'tokens', label: t('usage.tokens'), end: true, cell: (row) => number(row.tokens) },
       { key: 'cost', label: t('usage.cost_usd'), end: true, cell: (row) => format.fineMoney(row.cost_usd) },
