@@ -382,7 +382,7 @@ pub async fn grouped(
 
 /// Whether there are requests of days before `before`, from `first` on.
 pub async fn any_before(db: &Db, first: Date, before: Date) -> Result<bool> {
-    let sql = "SELECT 1 AS n FROM usage_daily WHERE date >= ? AND date < ? LIMIT 1";
+    let sql = "SELECT CAST(1 AS BIGINT) AS n FROM usage_daily WHERE date >= ? AND date < ? LIMIT 1";
     let found: Option<Number> = Conn::from(db).first(sql, args![first.to_string(), before.to_string()]).await?;
     Ok(found.is_some())
 }
