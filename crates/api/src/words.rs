@@ -87,7 +87,8 @@ words! {
     }
     KeyStatus of store::gateway_key::Status { Active = "active", Disabled = "disabled" }
     ProviderKind of store::model::ProviderKind {
-        Anthropic = "anthropic", Openai = "openai", Google = "google", Echo = "echo",
+        Anthropic = "anthropic", Openai = "openai", Google = "google", Ollama = "ollama", Compatible = "compatible",
+        Echo = "echo",
     }
     ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }
     ItemScope of store::marketplace::Scope { Config = "config", Workspace = "workspace" }

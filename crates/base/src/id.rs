@@ -100,6 +100,10 @@ ids! {
     InstallId;
     /// A sub key of the LLM gateway.
     KeyId;
+    /// A provider of the embedded LLM gateway: a record, or one that the configuration names.
+    ProviderId;
+    /// A key at a provider.
+    ProviderKeyId;
     /// A chat message.
     MessageId;
     /// An alert.

@@ -1,4 +1,5 @@
-//! Asks the provider of a model, and when that fails, the next models of the fallback chain that speak the same protocol.
+//! Asks the provider of a model, and when that fails, the next models of the fallback chain that speak the same protocol. Where
+//! the failure is its key's (refused, spent, too many requests), the provider's other keys are asked before the next model.
 //! A provider fails when it cannot be reached, breaks the connection, refuses the gateway's key, has no credit for it, or
 //! answers 429, 3xx or 5xx. Every other answer is forwarded. Once an answer has begun, no other provider is asked.
 
@@ -12,16 +13,18 @@ use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use serde_json::Value;
+use store::model::ProviderKind;
 
 use crate::error::{OVERLOADED, Refusal};
 use crate::header::{REQUEST_ID, UPSTREAM_ID};
 use crate::log::record::shortened;
 use crate::models::{Model, Table};
-use crate::protocol::{self, Protocol};
-use crate::provider::{self, Answer, Providers, Route, Silent};
+use crate::protocol::Protocol;
+use crate::provider::{self, Answer, Key, Provider, Providers, Route, Silent};
 use crate::request::Asked;
+use crate::sticky::Pins;
 use crate::ticket::{By, Ticket};
-use crate::wait::{Waiting, Waits};
+use crate::wait::{MOST_WAIT, Waiting, Waits};
 
 /// How much of a failure's body is read, and for how long.
 const MOST_FAILURE: usize = 16 * 1024;
@@ -36,58 +39,111 @@ const SPENT_WORDS: &str = "credit balance is too low";
 /// Headers about a provider's limits begin with one of these.
 const LIMITS: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "retry-after-ms"];
 
-/// One try of the chain: a model and the route to its provider.
-pub struct Turn<'a> {
+/// One try of the chain: a model, the way to its provider, and a key there.
+pub struct Turn {
     pub model: Arc<Model>,
-    pub route: Route<'a>,
+    pub at: At,
 }
 
-impl Turn<'_> {
+/// Who is asked.
+pub enum At {
+    Echo,
+    Provider(Arc<Provider>, Arc<Key>),
+}
+
+impl Turn {
     pub fn by(&self, echo: &Arc<str>) -> By {
-        let provider = if self.route.is_echo() { echo } else { &self.model.provider };
-        By { model: self.model.clone(), provider: provider.clone() }
+        let (provider, key) = match &self.at {
+            At::Echo => (echo, None),
+            At::Provider(provider, key) => (&provider.name, (!key.hint.is_empty()).then(|| key.hint.clone())),
+        };
+        By { model: self.model.clone(), provider: provider.clone(), key }
     }
 
+    /// The kind by which the input is estimated.
+    pub fn kind(&self) -> ProviderKind {
+        match &self.at {
+            At::Echo => self.model.kind,
+            At::Provider(provider, _) => provider.kind,
+        }
+    }
+
+    /// The id of its key, where the provider has several, and whether it is the first of them.
+    fn pinned(&self) -> Option<(Arc<str>, bool)> {
+        let At::Provider(provider, key) = &self.at else { return None };
+        let first = provider.keys.first().filter(|_| provider.keys.len() > 1)?;
+        Some((key.id.clone(), first.id == key.id))
+    }
+
+    /// What may not be asked while it waits.
     fn waiting(&self, protocol: &Protocol) -> Waiting {
-        Waiting { kind: self.route.kind, model: self.model.id.clone(), is_billed: protocol.is_billed }
+        let key = match &self.at {
+            At::Echo => ProviderKind::Echo.as_str().into(),
+            At::Provider(provider, key) if key.id.is_empty() => provider.id.clone(),
+            At::Provider(_, key) => key.id.clone(),
+        };
+        Waiting { key, model: self.model.id.clone(), is_billed: protocol.is_billed }
     }
 }
 
-/// The requested model, and the usable models after it in the chain, as far as they speak the protocol.
-pub fn turns<'a>(
-    table: &Table,
-    providers: &'a Providers,
-    protocol: &Protocol,
-    model: &str,
-) -> Result<Vec<Turn<'a>>, Refusal> {
-    let Some(first) = table.find(model) else { return Err(Refusal::unknown_model(model, "does not exist")) };
-    if !first.enabled {
-        return Err(Refusal::unknown_model(model, "is switched off"));
-    }
-    let usable = |model: &Arc<Model>| {
-        let route = providers.route(model.kind).filter(|_| model.enabled)?;
-        Some(Turn { model: model.clone(), route })
-    };
-    let Some(first) = usable(first) else {
-        return Err(Refusal::unknown_model(model, "has no provider: its provider's key is not configured"));
-    };
-    if !protocol.is_spoken_by(first.model.kind) {
-        return Err(Refusal::wrong_protocol(model, &protocol::paths_of(first.model.kind)));
-    }
-    let mut turns = vec![first];
-    if protocol.falls_back {
-        let rest = table.after(&turns[0].model).filter(|model| protocol.is_spoken_by(model.kind));
-        let rest: Vec<Turn<'a>> = rest.filter_map(usable).collect();
-        turns.extend(rest);
-    }
-    Ok(turns)
+/// From where the turns of a request are taken.
+pub struct Chooser<'a> {
+    pub providers: &'a Providers,
+    pub pins: &'a Pins,
+    /// The sub key.
+    pub of: &'a Arc<str>,
+    pub protocol: &'a Protocol,
 }
 
-/// Moves the turn of a model to the front.
-pub fn put_first(turns: &mut [Turn<'_>], model: &str) {
-    if let Some(place) = turns.iter().position(|turn| *turn.model.id == *model) {
-        turns[..=place].rotate_right(1);
+impl Chooser<'_> {
+    /// The requested model, and the usable models after it in the chain, as far as they speak the protocol; each with all keys of its
+    /// provider.
+    pub fn turns(&self, table: &Table, model: &str) -> Result<Vec<Turn>, Refusal> {
+        let Some(first) = table.find(model) else { return Err(Refusal::unknown_model(model, "does not exist")) };
+        if !first.enabled {
+            return Err(Refusal::unknown_model(model, "is switched off"));
+        }
+        let providers = self.providers.now();
+        let route = self.providers.route(&providers, first).map_err(|why| Refusal::unknown_model(model, &why))?;
+        if !route.speaks(first, self.protocol) {
+            return Err(Refusal::wrong_protocol(model, &route.paths(first)));
+        }
+        let mut turns = vec![];
+        self.add(&mut turns, first, route);
+        if self.protocol.falls_back {
+            for next in table.after(first).filter(|next| next.enabled) {
+                let route = self.providers.route(&providers, next).ok();
+                if let Some(route) = route.filter(|route| route.speaks(next, self.protocol)) {
+                    self.add(&mut turns, next, route);
+                }
+            }
+        }
+        Ok(turns)
     }
+
+    /// A turn for each key: first the one that has the conversation in its cache, then in their order; those that are spared come last.
+    fn add(&self, turns: &mut Vec<Turn>, model: &Arc<Model>, route: Route) {
+        let mut push = |at: At| turns.push(Turn { model: model.clone(), at });
+        let provider = match route {
+            Route::Echo => return push(At::Echo),
+            Route::Provider(provider) => provider,
+        };
+        if let [only] = provider.keys.as_slice() {
+            return push(At::Provider(provider.clone(), only.clone()));
+        }
+        let pinned = self.pins.find(self.of, &model.id);
+        let now = self.providers.clock();
+        let mut keys: Vec<&Arc<Key>> = provider.keys.iter().collect();
+        keys.sort_by_key(|key| (key.is_spared(now), pinned.as_ref() != Some(&key.id)));
+        for key in keys {
+            push(At::Provider(provider.clone(), key.clone()));
+        }
+    }
+}
+
+/// Moves the turns of a model to the front.
+pub fn put_first(turns: &mut [Turn], model: &str) {
+    turns.sort_by_key(|turn| *turn.model.id != *model);
 }
 
 /// Why one try failed.
@@ -104,6 +160,23 @@ struct Failure {
 impl Failure {
     fn new(message: String, detail: String, class: Class) -> Failure {
         Failure { message, detail, class, headers: HeaderMap::new() }
+    }
+
+    /// Whether another key of the provider may do better.
+    fn is_of_key(&self) -> bool {
+        matches!(self.class, Class::Wait(_) | Class::KeyRefused | Class::Spent)
+    }
+
+    /// As the health of providers has it.
+    fn class(&self) -> provider::Failure {
+        match self.class {
+            Class::Wait(_) => provider::Failure::RateLimited,
+            Class::KeyRefused => provider::Failure::KeyRefused,
+            Class::Spent => provider::Failure::Spent,
+            Class::Unreachable => provider::Failure::Unreachable,
+            Class::Late => provider::Failure::Late,
+            Class::Answered(_) | Class::Overloaded(_) | Class::Broken => provider::Failure::Failed,
+        }
     }
 
     /// Whether the provider did not accept the request, and so bills nothing.
@@ -136,6 +209,8 @@ pub struct Passed {
     /// Whether other models failed before and named no time to come back: the one that answered is asked first for a
     /// while.
     pub sticks: bool,
+    /// The key that answered, of a provider with several, and whether it is the first of them.
+    pub key: Option<(Arc<str>, bool)>,
 }
 
 /// The request as the providers get it.
@@ -151,12 +226,17 @@ pub struct Question<'a> {
 pub async fn ask(
     providers: &Providers,
     waits: &Waits,
-    turns: &[Turn<'_>],
+    turns: &[Turn],
     question: Question<'_>,
     ticket: &mut Ticket,
 ) -> Result<Passed, (Refusal, String)> {
     let mut failures: Vec<Failure> = vec![];
+    // The model whose provider failed in a way that no other key changes.
+    let mut given_up: Option<&Arc<str>> = None;
     for turn in turns {
+        if given_up == Some(&turn.model.id) {
+            continue;
+        }
         let by = turn.by(question.echo);
         if let Some(left) = waits.left(&turn.waiting(question.from.protocol)) {
             let message = format!("{} at {} asked to wait", by.model.id, by.provider);
@@ -167,7 +247,7 @@ pub async fn ask(
         match once(providers, waits, turn, &question, &by).await {
             Ok(response) => {
                 let sticks = !failures.iter().any(|failure| matches!(failure.class, Class::Wait(Some(_))));
-                return Ok(Passed { response, by, sticks });
+                return Ok(Passed { response, by, sticks, key: turn.pinned() });
             }
             Err(failure) => {
                 if failure.is_refusal() {
@@ -176,6 +256,9 @@ pub async fn ask(
                 tracing::warn!(message = failure.message, detail = failure.detail, "a provider failed");
                 metrics::counter!("tidepool_gateway_fallbacks_total", "provider" => by.provider.to_string())
                     .increment(1);
+                if !failure.is_of_key() {
+                    given_up = Some(&turn.model.id);
+                }
                 failures.push(failure);
                 // The client disconnected: nobody waits for another model's answer.
                 if ticket.progress().has_left() {
@@ -190,14 +273,39 @@ pub async fn ask(
 async fn once(
     providers: &Providers,
     waits: &Waits,
-    turn: &Turn<'_>,
+    turn: &Turn,
     question: &Question<'_>,
     by: &By,
 ) -> Result<Response<Answer>, Failure> {
+    let At::Provider(provider, key) = &turn.at else {
+        let body = question.asked.body_for(&by.model.id);
+        let answer = provider::echoed(question.from.protocol, &body);
+        return judge(providers, waits, turn, question, by, answer).await;
+    };
+    let had_time = tokio::time::Instant::now() < question.deadline;
+    let answered = of_provider(providers, waits, turn, question, by, (provider, key)).await;
+    match &answered {
+        Ok(_) => providers.succeeded(provider, key),
+        // Nobody is late who got no time.
+        Err(failure) if had_time => providers.failed(provider, key, failure.class()),
+        Err(_) => {}
+    }
+    answered
+}
+
+async fn of_provider(
+    providers: &Providers,
+    waits: &Waits,
+    turn: &Turn,
+    question: &Question<'_>,
+    by: &By,
+    (provider, key): (&Provider, &Key),
+) -> Result<Response<Answer>, Failure> {
     let who = || format!("{} at {}", by.model.id, by.provider);
     let body = question.asked.body_for(&by.model.id);
-    let asking = providers.ask(turn.route, body, &question.from);
-    let response = match tokio::time::timeout_at(question.deadline, asking).await {
+    let asking = providers.ask(provider, key, body, &question.from);
+    let deadline = question.deadline.min(tokio::time::Instant::now() + provider.answer);
+    let response = match tokio::time::timeout_at(deadline, asking).await {
         Ok(Ok(response)) => response,
         Ok(Err(Silent::Connect(detail))) => {
             return Err(Failure::new(format!("{} cannot be reached", who()), detail, Class::Unreachable));
@@ -211,6 +319,19 @@ async fn once(
             return Err(Failure::new(message, String::new(), Class::Late));
         }
     };
+    judge(providers, waits, turn, question, by, response).await
+}
+
+/// Whether an answer is forwarded, or why it counts as a failure.
+async fn judge(
+    providers: &Providers,
+    waits: &Waits,
+    turn: &Turn,
+    question: &Question<'_>,
+    by: &By,
+    response: Response<Answer>,
+) -> Result<Response<Answer>, Failure> {
+    let who = || format!("{} at {}", by.model.id, by.provider);
     let status = response.status();
     if status.is_success() || (status.is_client_error() && !is_looked_into(status)) {
         return Ok(response);
@@ -233,6 +354,9 @@ async fn once(
         StatusCode::TOO_MANY_REQUESTS => {
             if let Some(wait) = wait {
                 waits.wait(turn.waiting(question.from.protocol), wait);
+                if let (At::Provider(_, key), true) = (&turn.at, question.from.protocol.is_billed) {
+                    providers.waits_for(key, &turn.model.id, wait.min(MOST_WAIT));
+                }
             }
             Err(failed(format!("{} asks to wait (429)", who()), said.message(), Class::Wait(wait)))
         }
@@ -267,7 +391,9 @@ fn limits(headers: &HeaderMap) -> HeaderMap {
 
 /// The refusal when no provider answered: 429 if one asked to wait, else according to the last failure.
 fn refusal(failures: &[Failure]) -> (Refusal, String) {
-    let message: Vec<&str> = failures.iter().map(|f| f.message.as_str()).collect();
+    let mut message: Vec<&str> = failures.iter().map(|f| f.message.as_str()).collect();
+    // Several keys of a provider fail with the same words.
+    message.dedup();
     let message = format!("no provider answered: {}", message.join("; "));
     let details: Vec<String> = failures
         .iter()

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use crate::Gateway;
 use crate::body::{self, joined};
 use crate::error::{Refusal, Shape};
-use crate::fallback::{self, Passed, Question};
+use crate::fallback::{self, Chooser, Passed, Question};
 use crate::header::{self, ANTHROPIC_ID, MODEL, REQUEST_ID};
 use crate::keys::Caller;
 use crate::limit::{Reserved, Used};
@@ -138,13 +138,14 @@ async fn forward(
 ) -> Result<Answered, Failed> {
     let table = gateway.models.now();
     let protocol = asked.protocol;
-    let mut turns = fallback::turns(&table, &gateway.providers, protocol, asked.model())?;
+    let chooser = Chooser { providers: &gateway.providers, pins: &gateway.pins, of: ticket.key(), protocol };
+    let mut turns = chooser.turns(&table, asked.model())?;
     let sticky_key = StickyKey { key: ticket.key().clone(), model: turns[0].model.id.clone(), protocol: protocol.name };
     if let Some(model) = gateway.sticky.find(&sticky_key) {
         fallback::put_first(&mut turns, &model);
     }
     // The maximum over the chain: whichever model answers, it costs no more than this.
-    let input = turns.iter().map(|turn| asked.input.tokens(turn.model.kind, &turn.model.id)).max().unwrap_or(0);
+    let input = turns.iter().map(|turn| asked.input.tokens(turn.kind(), &turn.model.id)).max().unwrap_or(0);
     ticket.asks(turns[0].by(&gateway.echo), &asked, input);
     if let Some(answer) = &asked.fields.previous {
         ticket.continues(gateway.owners.tokens_of(answer, caller).await?);
@@ -159,7 +160,10 @@ async fn forward(
         Question { asked: &asked, from, deadline: Instant::now() + gateway.timing.answer, echo: &gateway.echo };
     let asking = fallback::ask(&gateway.providers, &gateway.waits, &turns, question, ticket);
     let passed = asking.await.map_err(|(refusal, detail)| Failed { refusal, detail: Some(detail) })?;
-    let Passed { response, by, sticks } = passed;
+    let Passed { response, by, sticks, key } = passed;
+    if let Some((key, is_first)) = key {
+        gateway.pins.keep(ticket.key(), &by.model.id, (!is_first).then_some(&key));
+    }
     if by.model.id == sticky_key.model {
         gateway.sticky.forget(&sticky_key);
     } else if sticks {

@@ -3,7 +3,7 @@
 //!
 //! A request passes `server` (authentication, route) → `body` → `forward` (model, quotas) → `fallback` (one provider after
 //! the other) → `relay` (a stream) or a whole answer → `ticket` (the line in the `log`, before the last byte is sent).
-//! `read_on` finishes requests whose client disconnected. Only `keys`, `models` and a quota near its limit read the
+//! `read_on` finishes requests whose client disconnected. Only `keys`, `models`, `provider` and a quota near its limit read the
 //! database. The loader of the log writes to it in the background.
 
 mod body;
@@ -24,7 +24,7 @@ mod owner;
 mod patient;
 mod progress;
 mod protocol;
-pub mod provider;
+mod provider;
 mod read_on;
 mod relay;
 mod reply;
@@ -55,7 +55,7 @@ use owner::Owners;
 use provider::Providers;
 pub use read_on::ReadOn;
 use read_on::Readers;
-use sticky::Sticky;
+use sticky::{Pins, Sticky};
 use wait::Waits;
 
 /// Timeouts and limits of the gateway.
@@ -68,8 +68,6 @@ pub struct Timing {
     pub body_bytes: usize,
     /// For a client that does not read what is written to it.
     pub reader: Duration,
-    /// For a connection to a provider, the TLS handshake included.
-    pub connect: Duration,
     /// For all providers together, until an answer begins.
     pub answer: Duration,
     /// How long a provider may send nothing in the middle of its answer.
@@ -83,6 +81,8 @@ pub struct Timing {
     pub read_on: ReadOn,
     /// How often the table of models is read.
     pub models: Duration,
+    /// How often providers are read without a notice, and what they answered is written.
+    pub providers: Duration,
     pub keys: keys::Timing,
 }
 
@@ -97,7 +97,6 @@ impl Default for Timing {
             body: Duration::from_secs(30),
             body_bytes: DEFAULT_BODY,
             reader: Duration::from_secs(60),
-            connect: Duration::from_secs(10),
             answer: Duration::from_secs(600),
             silence: Duration::from_secs(300),
             stream: Duration::from_secs(3600),
@@ -105,6 +104,7 @@ impl Default for Timing {
             drain: Duration::from_secs(6),
             read_on: ReadOn::default(),
             models: Duration::from_secs(2),
+            providers: Duration::from_secs(10),
             keys: keys::Timing::default(),
         }
     }
@@ -118,6 +118,7 @@ pub struct Gateway {
     providers: Providers,
     waits: Waits,
     sticky: Sticky,
+    pins: Pins,
     owners: Owners,
     live: Live,
     timing: Timing,
@@ -131,18 +132,15 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    pub async fn open(
-        app: Arc<App>,
-        log: Arc<Log>,
-        providers: &provider::Settings,
-        timing: Timing,
-    ) -> Result<Arc<Gateway>> {
+    pub async fn open(app: Arc<App>, log: Arc<Log>, timing: Timing) -> Result<Arc<Gateway>> {
+        let waits = Waits::new(app.clock.clone());
         Ok(Arc::new(Gateway {
             keys: Keys::new(app.db.clone(), app.clock.clone(), app.sealer.clone(), timing.keys),
             models: Models::open(app.db.clone()).await?,
-            providers: Providers::new(providers, timing.connect)?,
-            waits: Waits::new(app.clock.clone()),
+            providers: Providers::open(app.clone(), &waits).await?,
+            waits,
             sticky: Sticky::new(app.clock.clone()),
+            pins: Pins::new(app.clock.clone()),
             owners: Owners::new(app.db.clone(), app.clock.clone()),
             live: Live::new(),
             ids: Ids::new(log.replica()),
@@ -173,6 +171,8 @@ impl Gateway {
         beside.spawn(async move { gateway.keys.keep(notices).await });
         let gateway = self.clone();
         beside.spawn(async move { gateway.models.keep(gateway.timing.models).await });
+        let (gateway, notices) = (self.clone(), self.app.db.listen());
+        beside.spawn(async move { gateway.providers.keep(&gateway.waits, notices, gateway.timing.providers).await });
         let gateway = self.clone();
         beside.spawn(async move { gateway.log.keep().await });
         let gateway = self.clone();
@@ -182,6 +182,9 @@ impl Gateway {
         server::serve(self.clone(), listener, stop).await;
         self.readers.end().await;
         beside.shutdown().await;
+        if let Err(error) = self.providers.write().await {
+            tracing::warn!(%error, "what providers answered last is not written");
+        }
         if let Err(error) = self.app.quotas.hand_back(&self.app, true).await {
             tracing::warn!(%error, "quota was not handed back; the next start forgets it");
         }

@@ -8,6 +8,7 @@ use crate::Gateway;
 use crate::error::{Refusal, Shape};
 use crate::models::Model;
 use crate::protocol;
+use crate::provider::Route;
 
 /// Anthropic's page sizes: the usual one, and the largest.
 const USUAL: usize = 20;
@@ -15,13 +16,16 @@ const MOST: usize = 1000;
 
 /// The models that a client of this format can use.
 fn usable(gateway: &Gateway, shape: Shape) -> Vec<Arc<Model>> {
-    let table = gateway.models.now();
-    let in_format = |model: &Model| match shape {
+    let (table, providers) = (gateway.models.now(), gateway.providers.now());
+    let in_format = |route: &Route, model: &Model| match shape {
         Shape::OpenAi => true,
-        Shape::Anthropic => protocol::in_shape(shape, model.kind),
+        Shape::Anthropic => protocol::ALL.iter().any(|it| it.shape == shape && route.speaks(model, it)),
     };
-    let answered = |model: &&Arc<Model>| model.enabled && gateway.providers.route(model.kind).is_some();
-    table.all.iter().filter(answered).filter(|model| in_format(model)).cloned().collect()
+    let answered = |model: &&Arc<Model>| {
+        let route = gateway.providers.route(&providers, model).ok().filter(|_| model.enabled);
+        route.is_some_and(|route| in_format(&route, model))
+    };
+    table.all.iter().filter(answered).cloned().collect()
 }
 
 fn show(model: &Model, shape: Shape) -> Value {

@@ -23,7 +23,8 @@ pub struct StickyKey {
 }
 
 struct Choice {
-    model: Arc<str>,
+    /// A model; of a pin, a provider's key.
+    chosen: Arc<str>,
     at: Instant,
 }
 
@@ -50,7 +51,7 @@ impl Sticky {
         }
         let choices = self.choices();
         let choice = choices.get(sticky_key)?;
-        (self.clock.since(choice.at) < TIME).then(|| choice.model.clone())
+        (self.clock.since(choice.at) < TIME).then(|| choice.chosen.clone())
     }
 
     /// Keeps the model that answered. A choice that still holds is not prolonged: the model that was asked for gets its
@@ -64,9 +65,9 @@ impl Sticky {
         if choices.len() >= MOST {
             choices.clear();
         }
-        let kept = choices.entry(sticky_key.clone()).or_insert_with(|| Choice { model: model.clone(), at: now });
-        if kept.model != *model || self.clock.since(kept.at) >= TIME {
-            *kept = Choice { model: model.clone(), at: now };
+        let kept = choices.entry(sticky_key.clone()).or_insert_with(|| Choice { chosen: model.clone(), at: now });
+        if kept.chosen != *model || self.clock.since(kept.at) >= TIME {
+            *kept = Choice { chosen: model.clone(), at: now };
         }
         self.count.store(choices.len(), Ordering::Release);
     }
@@ -79,6 +80,60 @@ impl Sticky {
         let mut choices = self.choices();
         choices.remove(sticky_key);
         self.count.store(choices.len(), Ordering::Release);
+    }
+}
+
+/// How long a sub key stays with a provider's key that it does not ask: caches are forgotten by then.
+const PINNED: Duration = Duration::from_secs(300);
+
+/// A sub key and a model.
+type Pin = (Arc<str>, Arc<str>);
+
+/// Which key of a provider answers a sub key for a model, where it is not the first one: the provider's cache belongs to its key,
+/// or to the account of that.
+pub struct Pins {
+    clock: Clock,
+    pins: Mutex<HashMap<Pin, Choice>>,
+    count: AtomicUsize,
+}
+
+impl Pins {
+    pub fn new(clock: Clock) -> Pins {
+        Pins { clock, pins: Mutex::default(), count: AtomicUsize::new(0) }
+    }
+
+    fn pins(&self) -> MutexGuard<'_, HashMap<Pin, Choice>> {
+        self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of the provider's key, if one is to be asked before the first.
+    pub fn find(&self, of: &Arc<str>, model: &Arc<str>) -> Option<Arc<str>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let pins = self.pins();
+        let pin = pins.get(&(of.clone(), model.clone()))?;
+        (self.clock.since(pin.at) < PINNED).then(|| pin.chosen.clone())
+    }
+
+    /// Keeps the key that answered; `None` if it was the first.
+    pub fn keep(&self, of: &Arc<str>, model: &Arc<str>, key: Option<&Arc<str>>) {
+        if key.is_none() && self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut pins = self.pins();
+        if pins.len() >= MOST {
+            pins.retain(|_, pin| self.clock.since(pin.at) < PINNED);
+        }
+        if pins.len() >= MOST {
+            pins.clear();
+        }
+        let pin = (of.clone(), model.clone());
+        match key {
+            Some(key) => drop(pins.insert(pin, Choice { chosen: key.clone(), at: self.clock.instant() })),
+            None => drop(pins.remove(&pin)),
+        }
+        self.count.store(pins.len(), Ordering::Release);
     }
 }
 
@@ -115,5 +170,25 @@ mod tests {
             sticky.keep(&sticky_key(&format!("key-{n}"), "claude-opus-4-6"), &gpt);
         }
         assert!(sticky.choices().len() <= MOST);
+    }
+
+    #[test]
+    fn a_pin_holds_while_it_is_used() {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        let pins = Pins::new(clock.clone());
+        let [ada, bob, gpt, second]: [Arc<str>; 4] = ["ada", "bob", "gpt-4o", "key-2"].map(Into::into);
+        assert_eq!(pins.find(&ada, &gpt), None);
+        pins.keep(&ada, &gpt, Some(&second));
+        for _ in 0..3 {
+            clock.advance(jiff::SignedDuration::from_secs(299));
+            assert_eq!(pins.find(&ada, &gpt), Some(second.clone()));
+            pins.keep(&ada, &gpt, Some(&second));
+        }
+        assert_eq!(pins.find(&bob, &gpt), None);
+        clock.advance(jiff::SignedDuration::from_secs(300));
+        assert_eq!(pins.find(&ada, &gpt), None);
+        pins.keep(&ada, &gpt, Some(&second));
+        pins.keep(&ada, &gpt, None);
+        assert_eq!(pins.find(&ada, &gpt), None, "the first answered again");
     }
 }

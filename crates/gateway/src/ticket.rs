@@ -53,6 +53,8 @@ pub enum Outcome<'a> {
 pub struct By {
     pub model: Arc<Model>,
     pub provider: Arc<str>,
+    /// What may be shown of the key at the provider; `None` without one.
+    pub key: Option<Arc<str>>,
 }
 
 pub struct Ticket {

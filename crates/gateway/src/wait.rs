@@ -6,16 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::Clock;
-use store::model::ProviderKind;
 
 /// The longest wait: a provider that asks for more is asked again after this.
-pub const MOST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+pub const MOST_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// What waits: a model at a provider, with its key there. Free and billed requests have limits of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Waiting {
-    /// A kind of provider has one key.
-    pub kind: ProviderKind,
+    /// The id of the key, or of a provider without one.
+    pub key: Arc<str>,
     pub model: Arc<str>,
     pub is_billed: bool,
 }
@@ -25,7 +24,7 @@ pub struct Waits {
     zero: Instant,
     /// Milliseconds since `zero` at which the last wait ends; before any wait 0. It spares the lock.
     last: AtomicU64,
-    /// There are no more of these than models in the table.
+    /// There are no more of these than models in the table for each key.
     until: Mutex<HashMap<Waiting, u64>>,
 }
 
@@ -73,13 +72,14 @@ mod tests {
     fn a_longer_wait_is_not_cut_by_a_shorter_one() {
         let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
         let waits = Waits::new(clock.clone());
-        let of = |kind, model: &str| Waiting { kind, model: model.into(), is_billed: true };
-        let (four, mini) = (of(ProviderKind::Openai, "gpt-4o"), of(ProviderKind::Openai, "gpt-4o-mini"));
+        let of = |key: &str, model: &str| Waiting { key: key.into(), model: model.into(), is_billed: true };
+        let (four, mini) = (of("one", "gpt-4o"), of("one", "gpt-4o-mini"));
         assert_eq!(waits.left(&four), None);
         waits.wait(four.clone(), Duration::from_secs(30));
         waits.wait(four.clone(), Duration::from_secs(1));
         assert_eq!(waits.left(&four), Some(Duration::from_secs(30)));
         assert_eq!(waits.left(&mini), None);
+        assert_eq!(waits.left(&of("two", "gpt-4o")), None, "another key");
         assert_eq!(waits.left(&Waiting { is_billed: false, ..four.clone() }), None);
         waits.wait(mini.clone(), Duration::MAX);
         assert_eq!(waits.left(&mini), Some(MOST_WAIT));

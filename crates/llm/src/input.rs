@@ -266,7 +266,8 @@ struct Field<'a> {
 fn image(kind: ProviderKind, model: &str) -> i64 {
     match kind {
         ProviderKind::Openai if model.starts_with("gpt-4o-mini") => 48_500,
-        ProviderKind::Openai => 11_000,
+        // What others bill is unknown: the most that is known of anybody.
+        ProviderKind::Openai | ProviderKind::Ollama | ProviderKind::Compatible => 11_000,
         ProviderKind::Google => 2_500,
         ProviderKind::Anthropic | ProviderKind::Echo => 5_000,
     }

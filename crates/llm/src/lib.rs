@@ -7,6 +7,7 @@ pub mod key;
 pub mod log_watch;
 pub mod model;
 pub mod own_request;
+pub mod provider;
 pub mod quota;
 pub mod request_log;
 pub mod task;
@@ -30,6 +31,8 @@ pub struct App {
     pub upstream: Llm,
     /// Brings the gateway's log into ours.
     pub feed: Arc<dyn Feed>,
+    /// The providers that the configuration names, and what records may be.
+    pub providers: provider::Settings,
 }
 
 #[cfg(any(test, feature = "testing"))]
@@ -39,7 +42,13 @@ impl App {
         let upstream =
             Llm::embedded(engine.db.clone(), engine.clock.clone(), engine.sealer.clone(), "http://127.0.0.1:9")?;
         let feed = Arc::new(usage::Local(engine.clock.clone()));
-        Ok(App { engine: Arc::new(engine), quotas: Quotas::new("tests"), upstream, feed })
+        Ok(App {
+            engine: Arc::new(engine),
+            quotas: Quotas::new("tests"),
+            upstream,
+            feed,
+            providers: provider::Settings::default(),
+        })
     }
 }
 

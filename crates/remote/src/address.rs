@@ -1,7 +1,8 @@
 //! Checks of IP addresses that others name: which ones are public, and which ones lead to this machine or to a cloud's
 //! metadata service.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use url::{Host, Url};
 
@@ -80,6 +81,52 @@ fn elsewhere_v6(ip: Ipv6Addr) -> bool {
     }
     !ip.is_unicast_link_local() && !ip.is_multicast() && !METADATA_V6.contains(&ip)
 }
+
+/// Whether the host of a URL is written as an address that is not on the public Internet, or as this machine's name. What
+/// another name leads to is only known when it is resolved.
+pub fn is_written_private(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.trim_end_matches('.').eq_ignore_ascii_case("localhost"),
+        Some(_) => literal(url).is_some_and(|ip| !is_public(ip)),
+        None => false,
+    }
+}
+
+/// Resolves a host, within a time. Fails where it leads to no address, or, unless private ones are allowed, to any that is not public.
+pub async fn resolve(
+    host: &str,
+    port: u16,
+    allow_private: bool,
+    within: Duration,
+) -> Result<Vec<SocketAddr>, Unresolved> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let found = tokio::time::timeout(within, tokio::net::lookup_host((bare, port))).await;
+    let found = found.map_err(|_| Unresolved::Away("its name was not resolved in time".into()))?;
+    let addresses: Vec<SocketAddr> = found.map_err(|e| Unresolved::Away(e.to_string()))?.collect();
+    if addresses.is_empty() || (!allow_private && !addresses.iter().all(|address| is_public(address.ip()))) {
+        return Err(Unresolved::Private);
+    }
+    Ok(addresses)
+}
+
+/// Why a host has no address that may be called.
+#[derive(Debug)]
+pub enum Unresolved {
+    Away(String),
+    /// It leads to an address that is not public.
+    Private,
+}
+
+impl std::fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unresolved::Away(why) => f.write_str(why),
+            Unresolved::Private => f.write_str("its name leads to a private address, which is not allowed"),
+        }
+    }
+}
+
+impl std::error::Error for Unresolved {}
 
 /// The host of a URL, if it is an IP address and not a name.
 pub fn literal(url: &Url) -> Option<IpAddr> {

@@ -8,5 +8,6 @@ pub mod http;
 pub mod jwks;
 pub mod llm;
 pub mod memory;
+pub mod provider;
 pub mod sso;
 pub mod webhook;

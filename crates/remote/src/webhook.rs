@@ -3,15 +3,14 @@
 //!
 //! A name is resolved once: the address that was checked is the one that is connected to.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use base::{Error, Kind, Result, Secret};
 use jiff::Timestamp;
-use url::{Host, Url};
+use url::Url;
 
-use crate::address::is_public;
+use crate::address::{Unresolved, is_written_private, resolve};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -33,34 +32,28 @@ impl Webhooks {
         if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {
             return Err(refuse("must be an http or https URL without a user"));
         }
-        let literal = match url.host() {
-            Some(Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
-            Some(Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
-            Some(Host::Domain(name)) if name.eq_ignore_ascii_case("localhost") => Some(Ipv4Addr::LOCALHOST.into()),
-            Some(Host::Domain(_)) => None,
-            None => return Err(refuse("names no host")),
-        };
-        match literal {
-            Some(ip) if !self.allow_private && !is_public(ip) => {
-                Err(refuse("is a private address, which webhook_allow_private does not allow"))
-            }
-            _ => Ok(url),
+        if url.host().is_none() {
+            return Err(refuse("names no host"));
         }
+        if !self.allow_private && is_written_private(&url) {
+            return Err(refuse("is a private address, which webhook_allow_private does not allow"));
+        }
+        Ok(url)
     }
 
     /// Delivers a JSON body; returns the status. `id` is the same in every attempt.
     pub async fn deliver(&self, url: &Secret, key: &Secret, id: &str, at: Timestamp, body: String) -> Result<u16> {
         let url = self.parse(url)?;
         let (host, port) = (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(443));
-        let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let found = tokio::time::timeout(LIMIT, tokio::net::lookup_host((bare.as_str(), port))).await;
-        let away = |why: &dyn std::fmt::Display| {
-            Error::new(Kind::Unavailable, "the webhook cannot be reached").with_operator(why)
+        let addresses = match resolve(&host, port, self.allow_private, LIMIT).await {
+            Ok(addresses) => addresses,
+            Err(Unresolved::Private) => {
+                return Err(Error::conflict("the webhook's name leads to a private address, which is not allowed"));
+            }
+            Err(Unresolved::Away(why)) => {
+                return Err(Error::new(Kind::Unavailable, "the webhook cannot be reached").with_operator(why));
+            }
         };
-        let addresses: Vec<SocketAddr> = found.map_err(|e| away(&e))?.map_err(|e| away(&e))?.collect();
-        if addresses.is_empty() || (!self.allow_private && !addresses.iter().all(|a| is_public(a.ip()))) {
-            return Err(Error::conflict("the webhook's name leads to a private address, which is not allowed"));
-        }
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()

@@ -31,6 +31,9 @@ word! {
         UserUpdate = "user.update",
         ServerAction = "server.action",
         ConfigChange = "config.change",
+        /// Not in the spec: a provider of the embedded gateway or one of its keys was made, changed, deleted or tried.
+        Provider = "provider.change",
+        ProviderTest = "provider.test",
         TaskFailed = "task.failed",
         Claim = "shrimp.claim",
         /// Not in the spec: a second factor was set up, used by a recovery code, switched off or reset, or a wrong code

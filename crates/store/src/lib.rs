@@ -44,6 +44,7 @@ pub mod notice;
 pub mod password_reset;
 pub mod pool;
 pub mod profession;
+pub mod provider;
 pub mod quota_grant;
 mod read;
 pub mod ready;

@@ -41,6 +41,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (26, "answer_owner", include_str!("../migrations/0026_answer_owner.sql")),
     (27, "upstream", include_str!("../migrations/0027_upstream.sql")),
     (28, "departments", include_str!("../migrations/0028_departments.sql")),
+    (30, "provider", include_str!("../migrations/0030_provider.sql")),
 ];
 
 /// What a step made useless, although older processes still use it. The first start a week after the step removes it: by

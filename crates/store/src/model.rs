@@ -13,6 +13,9 @@ word! {
         Anthropic = "anthropic",
         Openai = "openai",
         Google = "google",
+        Ollama = "ollama",
+        /// Speaks OpenAI's protocols, or Anthropic's, and is neither.
+        Compatible = "compatible",
         /// Responds without a provider, for demonstrations and tests.
         Echo = "echo",
     }

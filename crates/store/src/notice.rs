@@ -30,6 +30,8 @@ pub enum Topic {
     Instance,
     /// A sub key of the LLM gateway, or its permissions.
     Key,
+    /// A provider of the embedded gateway, one of its keys, or what cools down.
+    Provider,
     /// A run of a job began or ended.
     Job,
     /// A guardian event.
@@ -49,6 +51,7 @@ impl Topic {
         Topic::Task,
         Topic::Instance,
         Topic::Key,
+        Topic::Provider,
         Topic::Job,
         Topic::Guardian,
         Topic::Metric,
@@ -62,6 +65,7 @@ impl Topic {
             Topic::Task => "task",
             Topic::Instance => "instance",
             Topic::Key => "key",
+            Topic::Provider => "provider",
             Topic::Job => "job",
             Topic::Guardian => "guardian",
             Topic::Metric => "metric",

@@ -2,7 +2,7 @@
 
 use base::id::{
     AdminId, AlertId, BindingId, ChatBindingId, EntryId, InstallId, InstanceId, ItemId, KeyId, MessageId, ProfessionId,
-    ServerId, TaskId, UserId,
+    ProviderId, ProviderKeyId, ServerId, TaskId, UserId,
 };
 use base::{GatewayPort, NonEmpty};
 use jiff::Timestamp;
@@ -187,6 +187,8 @@ id_column!(
     ItemId,
     InstallId,
     KeyId,
+    ProviderId,
+    ProviderKeyId,
     MessageId,
     AlertId,
 );

@@ -102,6 +102,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
             Some(_) => Quotas::new(replica).asking_always(),
         },
         feed,
+        providers: config.gateway.providers.clone(),
     };
     let people = people::App {
         llm: Arc::new(llm),

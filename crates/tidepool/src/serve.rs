@@ -112,7 +112,7 @@ impl Running {
         } else if let Some(log) = log {
             let settings = &config.gateway;
             let timing = gateway::Timing { body_bytes: settings.body_bytes, ..gateway::Timing::default() };
-            let gateway = Gateway::open(running.app.llm.clone(), log, &settings.providers, timing).await?;
+            let gateway = Gateway::open(running.app.llm.clone(), log, timing).await?;
             let listener = TcpListener::bind(settings.listen).await.map_err(|e| {
                 Error::internal(format_args!("cannot listen on {} for the LLM gateway: {e}", settings.listen))
             })?;

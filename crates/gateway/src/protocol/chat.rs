@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use llm::provider::Protocol as Speech;
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use store::model::ProviderKind;
 
 use super::thinking::{Thinking, effort};
 use super::{Edit, Fields, KeyHeader, MOST_ANSWER, Output, Protocol, USUAL_ANSWER, reference, tool};
@@ -19,11 +19,8 @@ pub static CHAT: Protocol = Protocol {
     place: 0,
     name: "chat",
     path: "/v1/chat/completions",
-    speakers: &[
-        (ProviderKind::Anthropic, "/v1/chat/completions"),
-        (ProviderKind::Openai, "/v1/chat/completions"),
-        (ProviderKind::Google, "/v1beta/openai/chat/completions"),
-    ],
+    speech: Speech::Chat,
+    suffix: "",
     query: None,
     key_header: KeyHeader::Bearer,
     headers: &[("accept", None), ("openai-beta", None), ("anthropic-beta", None)],

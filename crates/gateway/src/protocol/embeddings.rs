@@ -1,7 +1,7 @@
 //! Embeddings, in OpenAI's format.
 
+use llm::provider::Protocol as Speech;
 use serde::Deserialize;
-use store::model::ProviderKind;
 
 use super::{Fields, KeyHeader, Output, Protocol};
 use crate::echo;
@@ -14,7 +14,8 @@ pub static EMBEDDINGS: Protocol = Protocol {
     place: 4,
     name: "embeddings",
     path: "/v1/embeddings",
-    speakers: &[(ProviderKind::Openai, "/v1/embeddings"), (ProviderKind::Google, "/v1beta/openai/embeddings")],
+    speech: Speech::Embeddings,
+    suffix: "",
     query: None,
     key_header: KeyHeader::Bearer,
     headers: &[("accept", None)],

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use llm::provider::Protocol as Speech;
 use serde::Deserialize;
-use store::model::ProviderKind;
 
 use super::thinking::{MOST_EFFORT, Thinking, effort};
 use super::tool::Tool;
@@ -21,7 +21,8 @@ pub static MESSAGES: Protocol = Protocol {
     place: 1,
     name: "messages",
     path: "/v1/messages",
-    speakers: &[(ProviderKind::Anthropic, "/v1/messages")],
+    speech: Speech::Messages,
+    suffix: "",
     query: Some("beta=true"),
     key_header: KeyHeader::ApiKey,
     headers: &[("accept", None), ("anthropic-version", Some(VERSION)), ("anthropic-beta", None)],
@@ -39,7 +40,7 @@ pub static COUNT_TOKENS: Protocol = Protocol {
     place: 2,
     name: "count_tokens",
     path: "/v1/messages/count_tokens",
-    speakers: &[(ProviderKind::Anthropic, "/v1/messages/count_tokens")],
+    suffix: "/count_tokens",
     is_billed: false,
     // Another model counts otherwise.
     falls_back: false,

@@ -1,4 +1,4 @@
-//! The protocols that clients and providers speak. A protocol is one value: its paths, the providers that speak it, what
+//! The protocols that clients and providers speak. A protocol is one value: its path, what a provider must speak for it, what
 //! is read in a request and in an answer, and how its errors look. Everything else of the gateway handles all of them
 //! alike. To add one, write its file and name it in `ALL`.
 
@@ -14,6 +14,7 @@ pub use responses::PREVIOUS;
 
 use std::ops::Range;
 
+use llm::provider::{Protocol as Speech, preset};
 use store::model::ProviderKind;
 
 use crate::echo::Voice;
@@ -35,8 +36,10 @@ pub struct Protocol {
     pub name: &'static str,
     /// The path at this gateway.
     pub path: &'static str,
-    /// The providers that speak it, and its path below their addresses.
-    pub speakers: &'static [(ProviderKind, &'static str)],
+    /// What a provider must speak.
+    pub speech: Speech,
+    /// What is added to the address of that. Only Anthropic is known to have more than the protocol itself.
+    pub suffix: &'static str,
     /// The one query that is forwarded.
     pub query: Option<&'static str>,
     pub key_header: KeyHeader,
@@ -118,14 +121,20 @@ impl Output {
 }
 
 impl Protocol {
-    /// The path below a provider's address; `None` if the provider does not speak it.
-    pub fn path_at(&self, kind: ProviderKind) -> Option<&'static str> {
-        self.speakers.iter().find(|(speaker, _)| *speaker == kind).map(|(_, path)| *path)
+    /// Where a provider answers in it; `None` if the provider is not asked in it.
+    pub fn url_at(&self, provider: &llm::provider::Provider) -> Option<String> {
+        let url = provider.url(self.speech).filter(|_| self.is_had_by(provider.kind))?;
+        Some(format!("{url}{}", self.suffix))
     }
 
-    /// Whether models of this kind can be asked in it.
+    /// Whether models of this kind can be asked in it, where nothing else is known of their provider.
     pub fn is_spoken_by(&self, kind: ProviderKind) -> bool {
-        kind == ProviderKind::Echo || self.path_at(kind).is_some()
+        let speaks = |known: &preset::Preset| known.path(self.speech).is_some() && self.is_had_by(kind);
+        kind == ProviderKind::Echo || preset::find(kind, "").is_some_and(speaks)
+    }
+
+    fn is_had_by(&self, kind: ProviderKind) -> bool {
+        self.suffix.is_empty() || kind == ProviderKind::Anthropic
     }
 }
 
@@ -146,11 +155,6 @@ pub fn at(path: &str) -> Option<&'static Protocol> {
     ALL.into_iter().find(|protocol| protocol.path == path)
 }
 
-/// Whether models of this kind can be asked in a protocol of this format.
-pub fn in_shape(shape: Shape, kind: ProviderKind) -> bool {
-    ALL.iter().any(|protocol| protocol.shape == shape && protocol.is_spoken_by(kind))
-}
-
 /// The paths at which models of a kind answer, as a text.
 pub fn paths_of(kind: ProviderKind) -> String {
     let spoken = ALL.iter().filter(|protocol| protocol.is_billed && protocol.is_spoken_by(kind));
@@ -167,7 +171,6 @@ mod tests {
         for (place, protocol) in ALL.iter().enumerate() {
             assert_eq!(protocol.place, place, "{protocol:?}");
             assert_eq!(at(protocol.path), Some(*protocol));
-            assert!(!protocol.speakers.is_empty());
         }
         assert_eq!(at("/v1/completions"), None);
         assert_eq!(paths_of(ProviderKind::Anthropic), "/v1/chat/completions, /v1/messages");

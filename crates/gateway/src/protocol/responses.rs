@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use llm::provider::Protocol as Speech;
 use serde::{Deserialize, Serialize};
-use store::model::ProviderKind;
 
 use super::thinking::Thinking;
 use super::tool::Tool;
@@ -25,7 +25,8 @@ pub static RESPONSES: Protocol = Protocol {
     place: 3,
     name: "responses",
     path: "/v1/responses",
-    speakers: &[(ProviderKind::Openai, "/v1/responses")],
+    speech: Speech::Responses,
+    suffix: "",
     query: None,
     key_header: KeyHeader::Bearer,
     headers: &[("accept", None), ("openai-beta", None)],

@@ -1,116 +1,70 @@
-//! The model providers, each reached in the protocols that it speaks, and `echo`, which is built in.
+//! The model providers, each reached in the protocols that it speaks, and `echo`, which is built in. They are records of the
+//! database and entries of the configuration; the hot path sees a table of them (`table`), which is read anew when a notice
+//! says so. What requests met is written from time to time (`Providers::keep`), never by a request.
 
 mod client;
+mod key;
+mod table;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::str::FromStr as _;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::{Error, Result, Secret};
+use base::Result;
+use base::id::{ProviderId, ProviderKeyId};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use http::{Method, Request, Response, Uri};
+use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
+use jiff::{SignedDuration, Timestamp};
+use llm::App;
+use llm::provider::Cooling;
+pub use llm::provider::Failure;
+use rustls::ClientConfig;
 use store::model::ProviderKind;
+use store::notice::{Notice, Topic};
+use store::provider::{self as stored, Counted};
+use tokio::sync::{Notify, broadcast};
 
 use crate::echo::{self, Echo};
-use crate::protocol::{self, KeyHeader, Protocol};
-use client::Client;
+use crate::models::Model;
+use crate::protocol::{KeyHeader, Protocol};
+use crate::wait::{Waiting, Waits};
+pub use key::Key;
+pub use table::{Provider, Table};
 
 /// The header in which Anthropic's own API takes the key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Where a provider is, and the key there.
-#[derive(Clone, Debug)]
-pub struct Access {
-    /// Without the path of the endpoint.
-    pub url: String,
-    pub key: Secret,
+/// How long a key that was refused, or whose account has no credit, is asked after the others only.
+const REFUSED: SignedDuration = SignedDuration::from_mins(60);
+const SPENT: SignedDuration = SignedDuration::from_mins(10);
+
+/// What answers for a model.
+#[derive(Clone)]
+pub enum Route {
+    Provider(Arc<Provider>),
+    Echo,
 }
 
-/// The configured providers.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    pub anthropic: Option<Access>,
-    pub openai: Option<Access>,
-    pub google: Option<Access>,
-    /// Whether models whose provider has no key are answered by `echo`.
-    pub echo: bool,
-}
-
-/// The public address of a provider.
-pub fn public_url(kind: ProviderKind) -> &'static str {
-    match kind {
-        ProviderKind::Anthropic => "https://api.anthropic.com",
-        ProviderKind::Openai => "https://api.openai.com",
-        ProviderKind::Google => "https://generativelanguage.googleapis.com",
-        ProviderKind::Echo => "",
-    }
-}
-
-/// The names of the protocols that a provider speaks.
-pub fn protocols(kind: ProviderKind) -> Vec<&'static str> {
-    let spoken = protocol::ALL.iter().filter(|protocol| protocol.is_billed && protocol.is_spoken_by(kind));
-    spoken.map(|protocol| protocol.name).collect()
-}
-
-/// A provider's endpoints, with the headers for its key.
-#[derive(Debug)]
-struct Endpoint {
-    /// By the place of the protocol: its address, and the one with the protocol's query.
-    uris: [Option<(Uri, Uri)>; protocol::ALL.len()],
-    bearer: HeaderValue,
-    api_key: HeaderValue,
-}
-
-impl Endpoint {
-    fn new(kind: ProviderKind, access: &Access) -> Result<Endpoint> {
-        let fail = |problem: &dyn std::fmt::Display| {
-            Error::field(&format!("provider_{}", kind.as_str()), format!("cannot be used: {problem}"))
-        };
-        let mut uris = [const { None }; protocol::ALL.len()];
-        for protocol in protocol::ALL {
-            let Some(path) = protocol.path_at(kind) else { continue };
-            let uri = format!("{}{path}", access.url.trim_end_matches('/'));
-            let with_query = format!("{uri}?{}", protocol.query.unwrap_or_default());
-            let parsed = |uri: &str| Uri::from_str(uri).map_err(|e| fail(&e));
-            uris[protocol.place] = Some((parsed(&uri)?, parsed(&with_query)?));
+impl Route {
+    /// Whether a model can be asked in a protocol there. `echo` speaks for a provider as that would.
+    pub fn speaks(&self, model: &Model, protocol: &Protocol) -> bool {
+        match self {
+            Route::Provider(provider) => provider.speaks(protocol),
+            Route::Echo => protocol.is_spoken_by(model.kind),
         }
-        let header = |value: &str| {
-            let mut value = HeaderValue::from_str(value)?;
-            value.set_sensitive(true);
-            Ok::<_, http::header::InvalidHeaderValue>(value)
-        };
-        let of_key = |prefix: &str| {
-            let value = header(&format!("{prefix}{}", access.key.expose()));
-            value.map_err(|_| fail(&"the key has characters that no header takes"))
-        };
-        Ok(Endpoint { uris, bearer: of_key("Bearer ")?, api_key: of_key("")? })
     }
-}
 
-pub struct Providers {
-    client: Client,
-    anthropic: Option<Endpoint>,
-    openai: Option<Endpoint>,
-    google: Option<Endpoint>,
-    echo: bool,
-}
-
-/// The provider that answers for a model.
-#[derive(Clone, Copy)]
-pub struct Route<'a> {
-    pub kind: ProviderKind,
-    /// `None` is `echo`.
-    endpoint: Option<&'a Endpoint>,
-}
-
-impl Route<'_> {
-    pub fn is_echo(&self) -> bool {
-        self.endpoint.is_none()
+    /// The paths at which the model answers.
+    pub fn paths(&self, model: &Model) -> String {
+        match self {
+            Route::Provider(provider) => provider.paths(),
+            Route::Echo => crate::protocol::paths_of(model.kind),
+        }
     }
 }
 
@@ -130,43 +84,204 @@ pub enum Silent {
     Broken(String),
 }
 
+pub struct Providers {
+    app: Arc<App>,
+    tls: ClientConfig,
+    table: RwLock<Arc<Table>>,
+    /// What began to cool down, or ended, and is not written yet.
+    changed: Mutex<Vec<Changed>>,
+    hurry: Notify,
+}
+
+enum Changed {
+    Cools(Cooling),
+    /// The key is asked again.
+    Answers(ProviderKeyId),
+}
+
 impl Providers {
-    pub fn new(settings: &Settings, connect: Duration) -> Result<Providers> {
-        let endpoint = |kind, access: &Option<Access>| access.as_ref().map(|a| Endpoint::new(kind, a)).transpose();
-        Ok(Providers {
-            client: client::new(connect)?,
-            anthropic: endpoint(ProviderKind::Anthropic, &settings.anthropic)?,
-            openai: endpoint(ProviderKind::Openai, &settings.openai)?,
-            google: endpoint(ProviderKind::Google, &settings.google)?,
-            echo: settings.echo,
-        })
+    pub async fn open(app: Arc<App>, waits: &Waits) -> Result<Providers> {
+        let providers = Providers {
+            app,
+            tls: client::tls()?,
+            table: RwLock::default(),
+            changed: Mutex::default(),
+            hurry: Notify::new(),
+        };
+        providers.read(waits).await?;
+        Ok(providers)
     }
 
-    /// The route for models of a kind; `None` if no provider is configured for it.
-    pub fn route(&self, kind: ProviderKind) -> Option<Route<'_>> {
-        let endpoint = match kind {
-            ProviderKind::Anthropic => &self.anthropic,
-            ProviderKind::Openai => &self.openai,
-            ProviderKind::Google => &self.google,
-            ProviderKind::Echo => return Some(Route { kind, endpoint: None }),
+    pub fn clock(&self) -> Timestamp {
+        self.app.clock.now()
+    }
+
+    pub fn now(&self) -> Arc<Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The way to a model, or why there is none.
+    pub fn route(&self, table: &Table, model: &Model) -> Result<Route, String> {
+        if model.kind == ProviderKind::Echo {
+            return Ok(Route::Echo);
+        }
+        match table.find(&model.provider) {
+            Some(provider) if !provider.enabled => Err(format!("its provider `{}` is switched off", provider.name)),
+            Some(provider) if !provider.keys.is_empty() => Ok(Route::Provider(provider.clone())),
+            _ if self.app.providers.echo => Ok(Route::Echo),
+            _ => Err("has no provider: its provider's key is not configured".to_owned()),
+        }
+    }
+
+    /// Notes an answer with a key: it works.
+    pub fn succeeded(&self, provider: &Provider, key: &Key) {
+        key.has_succeeded(self.app.clock.now());
+        provider.answered.increment(1);
+        if key.is_asked_again() {
+            self.note(Changed::Answers(ProviderKeyId::named(&*key.id)));
+        }
+    }
+
+    /// Notes a failure with a key. A refused key is spared for a while, and so is one whose account is spent.
+    pub fn failed(&self, provider: &Provider, key: &Key, failure: Failure) {
+        let now = self.app.clock.now();
+        key.has_failed(failure, now);
+        let labels = [("provider", provider.name.to_string()), ("result", failure.as_str().to_owned())];
+        metrics::counter!("tidepool_gateway_provider_answers_total", &labels).increment(1);
+        let time = match failure {
+            Failure::KeyRefused => REFUSED,
+            Failure::Spent => SPENT,
+            _ => return,
         };
-        match endpoint {
-            Some(endpoint) => Some(Route { kind, endpoint: Some(endpoint) }),
-            None if self.echo => Some(Route { kind: ProviderKind::Echo, endpoint: None }),
-            None => None,
+        if !key.id.is_empty() && !key.is_spared(now) {
+            key.spare(now + time);
+            self.cools(key, "", failure, now + time);
+        }
+    }
+
+    /// Notes that a model is not asked with a key for a while.
+    pub fn waits_for(&self, key: &Key, model: &str, time: Duration) {
+        let time = SignedDuration::try_from(time).unwrap_or(REFUSED);
+        if !key.id.is_empty() {
+            self.cools(key, model, Failure::RateLimited, self.app.clock.now() + time);
+        }
+    }
+
+    fn cools(&self, key: &Key, model: &str, reason: Failure, until_at: Timestamp) {
+        let key_id = ProviderKeyId::named(&*key.id);
+        self.note(Changed::Cools(Cooling { key_id, model: model.to_owned(), reason, until_at }));
+    }
+
+    fn note(&self, changed: Changed) {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner).push(changed);
+        self.hurry.notify_one();
+    }
+
+    /// Reads providers, keys, and what cools down.
+    pub async fn read(&self, waits: &Waits) -> Result<()> {
+        let app = &self.app;
+        let all = llm::provider::all(&app.db, &app.sealer, &app.providers).await?;
+        let now = app.clock.now();
+        let coolings = stored::coolings(&app.db, now).await?;
+        let table = Arc::new(Table::new(&all, &self.now(), &self.tls));
+        for key in table.by_name.values().flat_map(|provider| &provider.keys) {
+            let mut is_spared = false;
+            for cooling in coolings.iter().filter(|cooling| *cooling.key_id == *key.id) {
+                if cooling.model.is_empty() {
+                    key.spare(cooling.until_at);
+                    is_spared = true;
+                } else if let Ok(left) = Duration::try_from(cooling.until_at.duration_since(now)) {
+                    let model = cooling.model.as_str().into();
+                    waits.wait(Waiting { key: key.id.clone(), model, is_billed: true }, left);
+                }
+            }
+            if !is_spared && self.is_written() {
+                key.is_asked_again();
+            }
+        }
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        Ok(())
+    }
+
+    fn is_written(&self) -> bool {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Writes what requests met since the last time.
+    pub async fn write(&self) -> Result<()> {
+        let changed = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
+        let table = self.now();
+        let keys = table.by_name.values().flat_map(|provider| provider.keys.iter().map(move |key| (provider, key)));
+        let tallies: Vec<_> =
+            keys.filter_map(|(provider, key)| Some((provider.id.clone(), key.clone(), key.take()?))).collect();
+        if changed.is_empty() && tallies.is_empty() {
+            return Ok(());
+        }
+        let counted: Vec<Counted> = tallies
+            .iter()
+            .map(|(provider, key, tally)| Counted {
+                provider_id: ProviderId::named(&**provider),
+                key_id: ProviderKeyId::named(&*key.id),
+                succeeded: tally.succeeded,
+                failed: tally.failed,
+                last_success_at: tally.success_at,
+                last_failure: tally.failure,
+            })
+            .collect();
+        let written = self.write_all(&changed, &counted).await;
+        if written.is_err() {
+            tallies.iter().for_each(|(_, key, tally)| key.put_back(tally));
+            let mut later = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+            later.splice(0..0, changed);
+        }
+        written
+    }
+
+    async fn write_all(&self, changed: &[Changed], counted: &[Counted]) -> Result<()> {
+        let now = self.app.clock.now();
+        let mut tx = self.app.db.begin().await?;
+        for change in changed {
+            match change {
+                Changed::Cools(cooling) => stored::cool(&mut tx, cooling, now).await?,
+                Changed::Answers(key) => drop(stored::end_cooling(&mut tx, key).await?),
+            }
+        }
+        for counted in counted {
+            stored::add_health(&mut tx, counted, now).await?;
+        }
+        if !changed.is_empty() {
+            tx.notify(Notice::new(Topic::Provider, "cooling")).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Writes and reads after each pause, and reads at once when a notice says so. Never returns.
+    pub async fn keep(&self, waits: &Waits, mut notices: broadcast::Receiver<Notice>, pause: Duration) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.hurry.notified() => {}
+                () = is_told(&mut notices) => {}
+            }
+            if let Err(error) = self.write().await {
+                tracing::warn!(%error, "what providers answered is not written yet");
+            }
+            if let Err(error) = self.read(waits).await {
+                tracing::warn!(%error, "the providers are the ones known last");
+            }
         }
     }
 
     /// Sends a request, and returns as soon as the answer begins.
     pub async fn ask(
         &self,
-        route: Route<'_>,
+        provider: &Provider,
+        key: &Key,
         body: Bytes,
         from: &ClientRequest<'_>,
     ) -> Result<Response<Answer>, Silent> {
         let protocol = from.protocol;
-        let Some(endpoint) = route.endpoint else { return Ok(echo::answer(protocol.echo, &body).map(Answer::Echo)) };
-        let Some((uri, with_query)) = &endpoint.uris[protocol.place] else {
+        let Some((uri, with_query)) = provider.uri(protocol) else {
             return Err(Silent::Connect(format!("{} is not spoken there", protocol.name)));
         };
         let uri = if protocol.query.is_some() && from.query == protocol.query { with_query } else { uri };
@@ -175,10 +290,15 @@ impl Providers {
         *request.uri_mut() = uri.clone();
         let headers = request.headers_mut();
         headers.reserve(8);
-        match protocol.key_header {
-            KeyHeader::Bearer => headers.insert(AUTHORIZATION, endpoint.bearer.clone()),
-            KeyHeader::ApiKey => headers.insert(API_KEY, endpoint.api_key.clone()),
-        };
+        if let Some((bearer, alone)) = &key.headers {
+            // Those who speak Anthropic's protocol and are not Anthropic take the key in one header or the other.
+            if protocol.key_header == KeyHeader::ApiKey {
+                headers.insert(API_KEY, alone.clone());
+            }
+            if protocol.key_header == KeyHeader::Bearer || provider.kind != ProviderKind::Anthropic {
+                headers.insert(AUTHORIZATION, bearer.clone());
+            }
+        }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("tidepool/", env!("CARGO_PKG_VERSION"))));
         for (name, usual) in protocol.headers {
@@ -193,12 +313,29 @@ impl Providers {
                 headers.insert(name, HeaderValue::from_static(usual));
             }
         }
-        match self.client.request(request).await {
+        match provider.client.request(request).await {
             Ok(response) => Ok(response.map(Answer::Http)),
             Err(error) if error.is_connect() => Err(Silent::Connect(causes(&error))),
             Err(error) => Err(Silent::Broken(causes(&error))),
         }
     }
+}
+
+/// Returns when providers may have changed.
+async fn is_told(notices: &mut broadcast::Receiver<Notice>) {
+    loop {
+        match notices.recv().await {
+            Ok(notice) if matches!(notice.topic, Topic::Provider | Topic::Anything) => return,
+            Ok(_) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}
+
+/// The answer of `echo`.
+pub fn echoed(protocol: &Protocol, body: &Bytes) -> Response<Answer> {
+    echo::answer(protocol.echo, body).map(Answer::Echo)
 }
 
 /// An error with the chain of its sources.

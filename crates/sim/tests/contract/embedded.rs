@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use base::{Clock, Secret, Zone};
 use gateway::log::Log;
-use gateway::provider::Settings;
 use llm::App;
 use llm::gateway::Llm;
+use llm::provider::Settings;
 use llm::quota::Quotas;
 use remote::llm::Gateway;
 use store::seal::Sealer;
@@ -46,13 +46,13 @@ impl Embedded {
             upstream: llm,
             quotas: Quotas::new(log.replica()),
             feed: log.clone(),
+            providers: Settings { echo: true, ..Settings::default() },
             ..App::for_tests(engine).unwrap()
         });
-        let settings = Settings { echo: true, ..Settings::default() };
         let mut timing = gateway::Timing::default();
         // A busy machine takes longer than a user would wait.
         timing.keys.patience = testkit::LIMIT;
-        let served = gateway::Gateway::open(app.clone(), log, &settings, timing).await.unwrap();
+        let served = gateway::Gateway::open(app.clone(), log, timing).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(served.serve(listener, stopped));
         let listening = app.db.clone();

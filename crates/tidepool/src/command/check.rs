@@ -5,17 +5,16 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use ::llm::provider;
 use base::{Clock, Error, Kind, Page, Result, Sort};
 use fleet::embed::Origins;
 use fleet::host;
 use futures_util::{StreamExt as _, stream};
-use gateway::provider;
 use remote::host::{Host, probe};
 use remote::jwks::Jwks;
 use remote::llm::{self, Settings};
 use remote::sso::{self, Provider};
 use store::foreign::{ForeignLog, LogKind};
-use store::model::ProviderKind;
 use store::seal::Sealer;
 use store::server::{self, Server};
 use store::{Db, Dialect, admin_user, key_check, migrate};
@@ -343,14 +342,14 @@ async fn listens(address: SocketAddr) -> bool {
 /// Checks the providers of the embedded gateway.
 fn providers(settings: &provider::Settings, table: &mut Table) {
     let part = "LLM providers";
-    let all = [
-        (ProviderKind::Anthropic, &settings.anthropic),
-        (ProviderKind::Openai, &settings.openai),
-        (ProviderKind::Google, &settings.google),
-    ];
-    let with_key = all.iter().filter(|(_, access)| access.is_some());
-    let named: Vec<String> =
-        with_key.map(|(kind, _)| format!("{} ({})", kind.as_str(), provider::protocols(*kind).join(", "))).collect();
+    let all = settings.fixed();
+    let with_key = all.iter().filter(|of| of.enabled && (!of.keys.is_empty() || !of.preset.needs_key));
+    let named: Vec<String> = with_key
+        .map(|of| {
+            let spoken: Vec<&str> = of.protocols.iter().map(|protocol| protocol.as_str()).collect();
+            format!("{} ({})", of.name, spoken.join(", "))
+        })
+        .collect();
     match (named.is_empty(), settings.echo) {
         (false, false) => table.good(part, named.join(", ")),
         (_, true) => {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use base::{Error, Result, Secret};
-use gateway::provider;
+use llm::provider;
 use store::model::ProviderKind;
 
 use super::{Values, setting};
@@ -66,7 +66,9 @@ impl Values {
             anthropic: self.provider(ProviderKind::Anthropic),
             openai: self.provider(ProviderKind::Openai),
             google: self.provider(ProviderKind::Google),
+            file: self.text("providers_file").map(providers_of).transpose()?.unwrap_or_default(),
             echo: self.text("provider_echo") == Some("true"),
+            allow_local: self.text("provider_allow_local") == Some("true"),
         };
         let body = self.number("gateway_body_mib").and_then(|mib| usize::try_from(mib).ok());
         let body_bytes = body.map_or(gateway::DEFAULT_BODY, |mib| mib << 20);
@@ -76,9 +78,16 @@ impl Values {
     /// A provider, if it has a key.
     fn provider(&self, kind: ProviderKind) -> Option<provider::Access> {
         let named = |what: &str| self.text(&format!("provider_{}_{what}", kind.as_str()));
-        let url = named("url").unwrap_or_else(|| provider::public_url(kind)).to_owned();
+        let url = named("url").unwrap_or_else(|| provider::preset::public_url(kind)).to_owned();
         named("key").map(|key| provider::Access { url, key: Secret::new(key) })
     }
+}
+
+/// The providers of a file. It holds keys, so it is read here and not handed on.
+fn providers_of(path: &str) -> Result<Vec<provider::Provider>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::field("providers_file", format_args!("{path} cannot be read: {error}")))?;
+    provider::read_file(&text)
 }
 
 /// How a listener on all addresses is reached on this machine.

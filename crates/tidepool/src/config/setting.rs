@@ -105,6 +105,8 @@ settings! {
     "provider_google_url" "TIDEPOOL_PROVIDER_GOOGLE_URL" Kind::HttpUrl, "the public address", "https://google.internal", "provider of the embedded gateway";
     "provider_google_key" "TIDEPOOL_PROVIDER_GOOGLE_KEY" Kind::Secret, "none", "the provider's API key", "key at that provider";
     "provider_echo" "TIDEPOOL_PROVIDER_ECHO" Kind::Bool, "false", "true", "models whose provider has no key are answered by the gateway itself: it repeats what was said";
+    "providers_file" "TIDEPOOL_PROVIDERS_FILE" Kind::Text, "none", "/etc/tidepool/providers.toml", "a file with more providers of the embedded gateway, TOML or JSON";
+    "provider_allow_local" "TIDEPOOL_PROVIDER_ALLOW_LOCAL" Kind::Bool, "false", "true", "providers that are made in the console at loopback and private addresses, and over http";
     "webhook_allow_private" "TIDEPOOL_WEBHOOK_ALLOW_PRIVATE" Kind::Bool, "false", "true", "alert webhooks to loopback and private addresses";
     "metrics_token" "TIDEPOOL_METRICS_TOKEN" Kind::Secret, "none: loopback only", "a long random text", "bearer token of /metrics";
     "log" "TIDEPOOL_LOG" Kind::LogFilter, "info", "info,api=debug", "what is logged";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use base::Secret;
 use fleet::registry::JOBS;
 use fleet::registry::TYPES;
-use gateway::provider;
+use llm::provider;
 use queue::job::Scheduler;
 use queue::worker::Worker;
 use store::notice::{Notice, Topic};

@@ -1,7 +1,7 @@
 //! The embedded LLM gateway as a part of the product.
 
 use base::Secret;
-use gateway::provider::Settings;
+use llm::provider::Settings;
 use llm::usage::spent;
 use serde_json::{Value, json};
 use sim::llm::one_api;

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use base::Secret;
 use base::id::InstanceId;
-use gateway::provider::{Access, Settings};
+use llm::provider::{Access, Settings};
 use serde_json::{Value, json};
 use sim::assistant::Stranded;
 use testkit::until_ok;

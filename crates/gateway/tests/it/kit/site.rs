@@ -10,7 +10,7 @@ use base::{Clock, Page, Secret, Zone};
 use fleet::App;
 use gateway::Gateway;
 use gateway::log::Log;
-use gateway::provider::{Access, Settings};
+use llm::provider::{Access, Settings};
 use llm::quota::Quotas;
 use queue::audit::By;
 use store::gateway_key::{self, GatewayKey, Status};
@@ -33,6 +33,8 @@ pub struct Options {
     pub openai: Option<String>,
     pub google: Option<String>,
     pub echo: bool,
+    /// Whether records may name this machine.
+    pub allow_local: bool,
     pub timing: gateway::Timing,
     pub log: gateway::log::Timing,
     pub clock: Clock,
@@ -48,6 +50,7 @@ impl Default for Options {
             openai: None,
             google: None,
             echo: false,
+            allow_local: true,
             timing: gateway::Timing::default(),
             log: gateway::log::Timing::default(),
             clock: Clock::manual(NOON.parse().unwrap()),
@@ -114,17 +117,23 @@ impl Site {
         let root = folder.path().join("gateway");
         let log = Log::open(&root, db.clone(), clock.clone(), zone.clone(), options.log).unwrap();
         let engine = queue::App { zone, sealer, ..queue::App::for_tests(db, clock).unwrap() };
-        let of_llm =
-            llm::App { quotas: Quotas::new(log.replica()), feed: log.clone(), ..llm::App::for_tests(engine).unwrap() };
-        let app = Arc::new(App::for_tests(people::App::for_tests(of_llm).unwrap()).unwrap());
         let access = |url: Option<String>| url.map(|url| Access { url, key: Secret::new(PROVIDER_KEY) });
         let providers = Settings {
             anthropic: access(options.anthropic),
             openai: access(options.openai),
             google: access(options.google),
+            file: vec![],
             echo: options.echo,
+            allow_local: options.allow_local,
         };
-        let gateway = Gateway::open(app.llm.clone(), log.clone(), &providers, options.timing).await.unwrap();
+        let of_llm = llm::App {
+            quotas: Quotas::new(log.replica()),
+            feed: log.clone(),
+            providers,
+            ..llm::App::for_tests(engine).unwrap()
+        };
+        let app = Arc::new(App::for_tests(people::App::for_tests(of_llm).unwrap()).unwrap());
+        let gateway = Gateway::open(app.llm.clone(), log.clone(), options.timing).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);

@@ -14,9 +14,9 @@ use fleet::embed::{Embed, Origins};
 use fleet::guardian::Webchat;
 use fleet::relay::Sockets;
 use gateway::log::Log;
-use gateway::provider;
 use jiff::{SignedDuration, Timestamp};
 use llm::gateway::Llm;
+use llm::provider;
 use llm::quota::Quotas;
 use llm::usage::reader::Reader;
 use llm::usage::{Feed, Local};
@@ -149,6 +149,8 @@ impl Site {
         let gateway_folder = tempfile::tempdir().unwrap();
         let mut feed: Arc<dyn Feed> = Arc::new(Local(clock.clone()));
         let (mut replica, mut served) = ("site".to_owned(), None);
+        // Providers of records are on this machine, too.
+        let mut providers = provider::Settings { allow_local: true, ..provider::Settings::default() };
         let foreign = matches!(options.gateway, Gateway::Foreign(_) | Gateway::Logged(..));
         let llm = match options.gateway {
             Gateway::Absent => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap(),
@@ -161,14 +163,15 @@ impl Site {
                 feed = Arc::new(reader.with_patience(testkit::LIMIT));
                 Llm::foreign(gateway).unwrap().with_keys_off_without_log(options.keys_off_without_log)
             }
-            Gateway::Served(providers) => {
+            Gateway::Served(of_gateway) => {
+                providers = of_gateway;
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 let url = format!("http://{}", listener.local_addr().unwrap());
                 let timing = gateway::log::Timing::default();
                 let log = Log::open(gateway_folder.path(), db.clone(), clock.clone(), zone.clone(), timing).unwrap();
                 let llm = Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap();
                 (feed, replica) = (log.clone(), log.replica().to_owned());
-                served = Some((listener, log, providers, url));
+                served = Some((listener, log, url));
                 llm
             }
         };
@@ -183,6 +186,7 @@ impl Site {
             upstream: llm,
             quotas: if foreign { Quotas::new(replica).asking_always() } else { Quotas::new(replica) },
             feed,
+            providers,
         };
         let people = people::App {
             llm: Arc::new(of_llm),
@@ -226,9 +230,9 @@ impl Site {
         });
         let (stop, stopped) = watch::channel(false);
         let gateway = match served {
-            Some((listener, log, providers, url)) => {
+            Some((listener, log, url)) => {
                 let timing = gateway::Timing::default();
-                let gateway = gateway::Gateway::open(app.llm.clone(), log, &providers, timing).await.unwrap();
+                let gateway = gateway::Gateway::open(app.llm.clone(), log, timing).await.unwrap();
                 tokio::spawn(gateway.serve(listener, stopped.clone()));
                 Some(url)
             }
