@@ -44,6 +44,8 @@ struct Ready {
     gateway: Part,
     /// The gateway's log, as far as we read it.
     log: Part,
+    /// The embedded gateway's providers that requests fail at; told, never a reason for 503. How many, not which: anybody may ask.
+    providers: Part,
     /// Those that assistants run on; how many cannot be reached, not which: anybody may ask.
     servers: Part,
     /// This machine's clock beside the database's. Told, never a reason for 503.
@@ -93,6 +95,10 @@ async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
         Ok(as_of) => Part::new(false, format!("known until {}", api.app.zone.show(as_of.at))),
         Err(_) => Part::new(false, "no answer".into()),
     };
+    let providers = match tokio::time::timeout(PATIENCE, llm::provider::list(&api.app)).await {
+        Ok(Ok(listed)) => providers(&api, &listed),
+        Ok(Err(_)) | Err(_) => Part::new(false, "no answer".into()),
+    };
     let servers = match tokio::time::timeout(PATIENCE, fleet::server::unreachable(&api.app)).await {
         Ok(Ok(0)) => Part::new(true, String::new()),
         Ok(Ok(away)) => Part::new(false, format!("{away} cannot be reached")),
@@ -103,7 +109,17 @@ async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
         Some(off) => Part { status: "off", detail: off },
     };
     let loops = Part::new(true, String::new());
-    Ok(Data(Ready { status: "ok", database: "ok", schema_version: version, gateway, log, servers, clock, loops }))
+    Ok(Data(Ready {
+        status: "ok",
+        database: "ok",
+        schema_version: version,
+        gateway,
+        log,
+        providers,
+        servers,
+        clock,
+        loops,
+    }))
 }
 
 /// How long what was found out about the management token is believed: however many ask, the gateway hears little of it.
@@ -121,6 +137,34 @@ async fn silence(api: &Shared) -> Option<Part> {
     let state = tokio::time::timeout(PATIENCE, llm::log_watch::problem(&api.app)).await.ok()?.ok()??;
     let detail = format!("it does not move while requests are answered, since {}", api.app.zone.show(state.since));
     Some(Part { status: "silent", detail })
+}
+
+/// How the providers are doing. A foreign gateway has its own, which nobody tells us about.
+fn providers(api: &Shared, listed: &llm::provider::Listed) -> Part {
+    use llm::provider::State;
+    if !api.app.upstream.embedded {
+        return Part::new(true, String::new());
+    }
+    let count = |state: State| listed.providers.iter().filter(|of| listed.state(of) == state).count();
+    match (count(State::Failing), count(State::Degraded)) {
+        (0, 0) => Part::new(true, String::new()),
+        (0, some) => Part { status: "degraded", detail: format!("{some} with failures or keys that cool down") },
+        (failing, _) => Part::new(false, format!("requests fail at {failing}")),
+    }
+}
+
+/// The state of each provider, as all processes know it.
+async fn provider_gauges(api: &Shared) {
+    if !api.app.upstream.embedded {
+        return;
+    }
+    let Ok(Ok(listed)) = tokio::time::timeout(PATIENCE, llm::provider::list(&api.app)).await else { return };
+    for of in listed.providers.iter().filter(|of| of.enabled && !of.is_overridden) {
+        let spared = of.keys.iter().filter(|key| listed.coolings_of(&key.id).next().is_some()).count();
+        let failing = listed.state(of) == llm::provider::State::Failing;
+        metrics::gauge!("tidepool_provider_failing", "provider" => of.name.clone()).set(f64::from(u8::from(failing)));
+        metrics::gauge!("tidepool_provider_keys_spared", "provider" => of.name.clone()).set(spared as f64);
+    }
 }
 
 /// How far our clock is from the database's, where that can be said; also for the metrics.
@@ -155,6 +199,7 @@ async fn metrics(State(api): State<Shared>, request: Request) -> Result<Response
         metrics::gauge!("tidepool_loop_age_seconds", "loop" => name).set(age.as_secs_f64());
     }
     skew(&api).await;
+    provider_gauges(&api).await;
     let kind = header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], (api.metrics)()).into_response())
 }

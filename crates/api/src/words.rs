@@ -90,6 +90,13 @@ words! {
         Anthropic = "anthropic", Openai = "openai", Google = "google", Ollama = "ollama", Compatible = "compatible",
         Echo = "echo",
     }
+    ProviderProtocol of store::provider::Protocol {
+        Chat = "chat", Messages = "messages", Responses = "responses", Embeddings = "embeddings",
+    }
+    ProviderFailure of store::provider::Failure {
+        KeyRefused = "key_refused", Spent = "account_spent", RateLimited = "rate_limited", Unreachable = "unreachable", Late = "late",
+        Failed = "failed",
+    }
     ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }
     ItemScope of store::marketplace::Scope { Config = "config", Workspace = "workspace" }
     InstallState of store::install::State {

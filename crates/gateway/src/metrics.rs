@@ -84,6 +84,12 @@ pub fn describe() {
         "tidepool_gateway_fallbacks_total",
         "Times that a provider failed and the next was asked"
     );
+    metrics::describe_counter!(
+        "tidepool_gateway_provider_answers_total",
+        "Answers of providers by provider and result: ok, or how they failed"
+    );
+    metrics::describe_gauge!("tidepool_provider_failing", "1 while requests fail at a provider and none succeeds");
+    metrics::describe_gauge!("tidepool_provider_keys_spared", "Keys of a provider that are not asked for a while");
     metrics::describe_gauge!("tidepool_gateway_live", "Requests under way");
     metrics::describe_gauge!("tidepool_gateway_reading_on", "Requests read to their end although their client left");
     metrics::describe_counter!(

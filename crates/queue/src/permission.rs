@@ -62,6 +62,7 @@ permissions! {
         "GET /instances/{id}/chat-bindings", "GET /instances/{id}/bot-status",
         "GET /professions", "GET /professions/{id}", "GET /professions/{id}/limits",
         "GET /marketplace-items", "GET /marketplace-items/{id}", "GET /models",
+        "GET /providers", "GET /providers/presets", "GET /providers/{id}",
         "GET /task-queue", "GET /tasks", "GET /tasks/{id}", "GET /job-runs", "GET /jobs",
         "GET /guardian/stats", "GET /guardian/events", "GET /repairs", "GET /alerts", "GET /alerts/rules", "GET /events",
     ],
@@ -138,6 +139,11 @@ permissions! {
     ManageFreeKeys = "keys.free" for &[SuperAdmin] => [],
     /// Say which models are offered.
     ManageModels = "models.manage" for &[SuperAdmin, Admin] => ["PATCH /models/{id}", "POST /models/sync"],
+    /// Make, change, test and delete the providers of the embedded gateway, and their keys.
+    ManageProviders = "providers.manage" for &[SuperAdmin] => [
+        "POST /providers", "PATCH /providers/{id}", "DELETE /providers/{id}", "POST /providers/{id}/test",
+        "POST /providers/{id}/keys", "POST /providers/{id}/keys/{kid}/first", "DELETE /providers/{id}/keys/{kid}",
+    ],
     /// Set the prices of models.
     SetPrices = "models.prices" for &[SuperAdmin] => [],
     /// Make, change and revoke administrators.

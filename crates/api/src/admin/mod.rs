@@ -21,6 +21,7 @@ mod marketplace;
 mod model;
 mod pool;
 mod profession;
+mod provider;
 mod reconcile;
 mod repair;
 mod second_factor;
@@ -66,4 +67,5 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(spend_day::routes())
         .merge(key::routes())
         .merge(model::routes())
+        .merge(provider::routes())
 }

@@ -11,6 +11,7 @@ mod keys;
 mod kit;
 mod logs;
 mod messages;
+mod providers;
 mod quotas;
 mod responses;
 mod retention;

@@ -3,12 +3,14 @@
 mod biller;
 mod client;
 mod provider;
+mod proxy;
 mod site;
 mod wire;
 
 pub use biller::{Biller, Manner};
 pub use client::{Client, Reply, ask, event};
 pub use provider::{Act, Provider, answer, stream_of};
+pub use proxy::Proxy;
 pub use site::{NOON, Options, PROVIDER_KEY, Site};
 pub use testkit::Database;
 pub use wire::Wire;
