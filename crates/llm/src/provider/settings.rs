@@ -119,12 +119,9 @@ fn yes() -> bool {
 }
 
 /// Reads the file: JSON if its text begins with a brace, else TOML. An error is one line that names the problem.
-pub fn read_file(text: &str) -> Result<Vec<Provider>> {
-    let refuse = |why: &dyn std::fmt::Display| {
-        // A parser may quote the line, and with it a key: only the first line of what it says, which names the place.
-        let why = why.to_string();
-        Error::field("providers_file", why.lines().next().unwrap_or_default())
-    };
+pub fn read_file(text: &str) -> Result<Vec<Provider>, String> {
+    // A parser may quote the text, and with it a key, behind its first line.
+    let refuse = |why: &dyn std::fmt::Display| why.to_string().lines().next().unwrap_or_default().to_owned();
     let file: File = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|e| refuse(&e))?
     } else {
@@ -232,12 +229,12 @@ mod tests {
             ("[[providers]]\nname = \"a\"\nkind = \"openai\"\nsecret = \"sk-secret\"\n", "secret"),
             ("{\"providers\": [{\"name\": \"a\"", "EOF"),
         ] {
-            let error = read_file(text).unwrap_err().client.to_string();
+            let error = read_file(text).unwrap_err();
             assert!(error.contains(expected), "{error}");
             assert!(!error.contains('\n') && !error.contains("sk-secret"), "{error}");
         }
         let twice = "[[providers]]\nname = \"a\"\nkind = \"openai\"\n[[providers]]\nname = \"a\"\nkind = \"openai\"\n";
-        assert!(read_file(twice).unwrap_err().client.contains("twice"));
+        assert!(read_file(twice).unwrap_err().contains("twice"));
     }
 
     #[test]

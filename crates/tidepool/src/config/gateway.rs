@@ -85,9 +85,9 @@ impl Values {
 
 /// The providers of a file. It holds keys, so it is read here and not handed on.
 fn providers_of(path: &str) -> Result<Vec<provider::Provider>> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::field("providers_file", format_args!("{path} cannot be read: {error}")))?;
-    provider::read_file(&text)
+    let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    read.and_then(|text| provider::read_file(&text))
+        .map_err(|why| Error::field("TIDEPOOL_PROVIDERS_FILE (providers_file)", format_args!("{path}: {why}")))
 }
 
 /// How a listener on all addresses is reached on this machine.

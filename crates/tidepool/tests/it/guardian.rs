@@ -1,6 +1,5 @@
 //! The guardian's dimensions, each with something wrong on a real host, and its two endpoints.
 
-use axum::http::StatusCode;
 use base::Secret;
 use base::id::InstanceId;
 use llm::provider::{Access, Settings};
@@ -10,7 +9,7 @@ use testkit::until_ok;
 
 use crate::kit::hosts::Ground;
 use crate::kit::simulated::Simulated;
-use crate::kit::{Database, Gateway, Options, Site, used_secret};
+use crate::kit::{Database, Gateway, Options, Site, answering, used_secret};
 use crate::on_both;
 
 async fn run(site: &Site, name: &str) -> String {
@@ -62,16 +61,6 @@ on_both! {
         assert!(found.to_string().contains("no model is enabled"), "{found}");
         site.app.db.run("UPDATE model SET enabled = 1", store::args![]).await.unwrap();
     }
-}
-
-/// A server whose every path answers this; answers its address.
-async fn answering(status: u16, kind: &'static str, body: &'static str) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let status = StatusCode::from_u16(status).unwrap();
-    let router = axum::Router::new().fallback(async move || (status, [("content-type", kind)], body));
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    url
 }
 
 fn echoing() -> Gateway {

@@ -49,6 +49,7 @@ mod model;
 mod neighbour;
 mod openapi;
 mod openclaw;
+mod providers;
 mod queue;
 mod queue_crash;
 mod queue_priority;

@@ -6,6 +6,7 @@ import { frame } from './en/frame';
 import { instances } from './en/instances';
 import { operations } from './en/operations';
 import { overview } from './en/overview';
+import { providers } from './en/providers';
 import { servers } from './en/servers';
 import { users } from './en/users';
 
@@ -19,4 +20,5 @@ export const en = {
   ...users,
   ...fleet,
   ...operations,
+  ...providers,
 };

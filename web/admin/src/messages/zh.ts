@@ -8,6 +8,7 @@ import { frame } from './zh/frame';
 import { instances } from './zh/instances';
 import { operations } from './zh/operations';
 import { overview } from './zh/overview';
+import { providers } from './zh/providers';
 import { servers } from './zh/servers';
 import { users } from './zh/users';
 
@@ -21,4 +22,5 @@ export const zh: Messages<Key> = {
   ...users,
   ...fleet,
   ...operations,
+  ...providers,
 };

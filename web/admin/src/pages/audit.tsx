@@ -30,6 +30,8 @@ const ACTIONS = [
   'user.update',
   'server.action',
   'config.change',
+  'provider.change',
+  'provider.test',
   'task.failed',
   'shrimp.claim',
   'auth.mfa',

@@ -1,7 +1,9 @@
-// The sub keys with which assistants reach models, and the models themselves.
+// The sub keys with which assistants reach models, the models themselves, and the providers that answer for them.
 import { Page } from '@tidepool/shared/shell/page';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
+import { Skeleton } from '@tidepool/shared/ui/states';
 import { Tabs } from '@tidepool/shared/ui/tabs';
+import { lazy, Suspense } from 'react';
 import { KeyTable } from '../keys/keys';
 import { ModelTable } from '../keys/models';
 import { useRights } from '../me';
@@ -9,7 +11,9 @@ import { useText } from '../messages';
 import { Allowed } from '../parts/allowed';
 import { oneOf } from '../records';
 
-const TABS = ['keys', 'models'] as const;
+const ProviderList = lazy(async () => ({ default: (await import('../keys/providers')).ProviderList }));
+
+const TABS = ['keys', 'models', 'providers'] as const;
 
 export default function Keys() {
   const { t } = useText();
@@ -17,7 +21,7 @@ export default function Keys() {
   const { mayNot } = useRights();
   const tab = oneOf(wanted ?? undefined, TABS) ?? (mayNot('usage.read') ? 'models' : 'keys');
   // One that the address names stays, and says why it is empty.
-  const tabs = TABS.filter((value) => value === 'models' || value === tab || !mayNot('usage.read'));
+  const tabs = TABS.filter((value) => value !== 'keys' || value === tab || !mayNot('usage.read'));
   return (
     <Page wide title={t('nav.keys')}>
       <Tabs
@@ -33,6 +37,10 @@ export default function Keys() {
               {content(
                 tab === 'models' ? (
                   <ModelTable />
+                ) : tab === 'providers' ? (
+                  <Suspense fallback={<Skeleton lines={4} />}>
+                    <ProviderList />
+                  </Suspense>
                 ) : (
                   <Allowed to="usage.read">
                     <KeyTable />

@@ -1,5 +1,6 @@
 //! What the tests stand on: a running site, calls that check the envelope, and honest skips.
 
+mod answering;
 pub mod assistant;
 mod call;
 pub mod conversation;
@@ -12,6 +13,7 @@ pub mod simulated;
 mod site;
 pub mod talk;
 
+pub use answering::answering;
 pub use call::{Call, Origin, Reply};
 pub use older::database_before;
 pub use process::{Process, run};

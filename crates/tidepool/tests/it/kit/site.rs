@@ -149,8 +149,7 @@ impl Site {
         let gateway_folder = tempfile::tempdir().unwrap();
         let mut feed: Arc<dyn Feed> = Arc::new(Local(clock.clone()));
         let (mut replica, mut served) = ("site".to_owned(), None);
-        // Providers of records are on this machine, too.
-        let mut providers = provider::Settings { allow_local: true, ..provider::Settings::default() };
+        let mut providers = provider::Settings::default();
         let foreign = matches!(options.gateway, Gateway::Foreign(_) | Gateway::Logged(..));
         let llm = match options.gateway {
             Gateway::Absent => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap(),
