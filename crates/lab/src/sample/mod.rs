@@ -1,5 +1,6 @@
 //! A fictional company for the demo: people, servers, assistants, professions and their pools.
 
+mod providers;
 mod server_to_add;
 mod servers;
 mod usage;
@@ -102,6 +103,7 @@ pub async fn company(app: &App, fleet: &Fleet) -> Result<Company> {
     for (id, name) in servers::SERVERS {
         add_server(app, &by, fleet, id, name).await?;
     }
+    providers::add(app, &by).await?;
     let mut professions = vec![];
     for (i, (name, code, icon, tagline, role_pack, instances)) in PROFESSIONS.iter().enumerate() {
         let new = profession::New {
