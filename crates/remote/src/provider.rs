@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use base::{Error, Result, Secret};
-use futures_util::StreamExt as _;
 use serde_json::Value;
 use url::Url;
 
@@ -87,7 +86,7 @@ async fn send(question: Question<'_>) -> Result<Outcome> {
         value.set_sensitive(true);
         request = request.header(*name, value);
     }
-    let answer = match request.send().await {
+    let mut answer = match request.send().await {
         Ok(answer) => answer,
         // Without the address: that of a proxy may have a password.
         Err(error) if error.is_timeout() => return Ok(Outcome::Unreachable("it did not answer in time".into())),
@@ -95,9 +94,8 @@ async fn send(question: Question<'_>) -> Result<Outcome> {
     };
     let status = answer.status().as_u16();
     let mut body = vec![];
-    let mut pieces = answer.bytes_stream();
     while body.len() < MOST_ANSWER
-        && let Some(Ok(piece)) = pieces.next().await
+        && let Ok(Some(piece)) = answer.chunk().await
     {
         body.extend_from_slice(&piece[..piece.len().min(MOST_ANSWER - body.len())]);
     }

@@ -106,9 +106,8 @@ struct Proxy {
 impl Proxy {
     fn new(url: &Secret) -> Result<Proxy> {
         // Neither error may quote the URL, which may have a password.
-        let broken = |_| Error::internal("the address of a proxy cannot be read");
-        let uri: Uri =
-            url.expose().trim_end_matches('/').parse().map_err(|e: http::uri::InvalidUri| broken(e.to_string()))?;
+        let broken = |_: http::uri::InvalidUri| Error::internal("the address of a proxy cannot be read");
+        let uri: Uri = url.expose().trim_end_matches('/').parse().map_err(broken)?;
         let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
         let credentials = user.map(|user| {
@@ -116,7 +115,7 @@ impl Proxy {
             Secret::new(format!("Basic {}", STANDARD.encode(decoded(&user))))
         });
         let scheme = uri.scheme_str().unwrap_or("http");
-        let uri = format!("{scheme}://{host}/").parse().map_err(|e: http::uri::InvalidUri| broken(e.to_string()))?;
+        let uri = format!("{scheme}://{host}/").parse().map_err(broken)?;
         Ok(Proxy { uri, credentials })
     }
 }

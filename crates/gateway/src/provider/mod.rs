@@ -232,7 +232,7 @@ impl Providers {
         if written.is_err() {
             tallies.iter().for_each(|(_, key, tally)| key.put_back(tally));
             let mut later = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-            later.splice(0..0, changed);
+            drop(later.splice(0..0, changed));
         }
         written
     }

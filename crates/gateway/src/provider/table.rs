@@ -101,7 +101,7 @@ impl Table {
     pub fn new(all: &[llm::provider::Provider], before: &Table, tls: &ClientConfig) -> Table {
         let mut by_name = HashMap::new();
         for of in all.iter().filter(|of| !of.is_overridden) {
-            match Provider::new(of, before.find(&of.name).map(AsRef::as_ref), tls) {
+            match Provider::new(of, before.find(&of.name).map(|known| &**known), tls) {
                 Ok(provider) => drop(by_name.insert(provider.name.clone(), Arc::new(provider))),
                 Err(error) => tracing::error!(provider = of.name, %error, "a provider cannot be used"),
             }

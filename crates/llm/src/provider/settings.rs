@@ -120,8 +120,7 @@ fn yes() -> bool {
 
 /// Reads the file: JSON if its text begins with a brace, else TOML. An error is one line that names the problem.
 pub fn read_file(text: &str) -> Result<Vec<Provider>, String> {
-    // A parser may quote the text, and with it a key, behind its first line.
-    let refuse = |why: &dyn std::fmt::Display| why.to_string().lines().next().unwrap_or_default().to_owned();
+    let refuse = |why: &dyn std::fmt::Display| unquoted(why.to_string().lines().next().unwrap_or_default());
     let file: File = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|e| refuse(&e))?
     } else {
@@ -139,6 +138,23 @@ pub fn read_file(text: &str) -> Result<Vec<Provider>, String> {
         all.push(provider);
     }
     Ok(all)
+}
+
+/// A parser's words without the values that it quotes, which may be keys. Names of fields stand in other quotes.
+fn unquoted(why: &str) -> String {
+    let (mut out, mut is_quoted, mut is_escaped) = (String::new(), false, false);
+    for c in why.chars() {
+        match c {
+            '"' if !is_escaped => {
+                is_quoted = !is_quoted;
+                out.push_str(if is_quoted { "\"…" } else { "\"" });
+            }
+            _ if is_quoted => {}
+            _ => out.push(c),
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    out
 }
 
 /// What is wrong with a TOML text, and where, without the text itself.
@@ -228,10 +244,15 @@ mod tests {
             ("[[providers]]\nname = \"a\"\nkind = \"openai\"\nprotocols = [\"messages\"]\n", "protocols"),
             ("[[providers]]\nname = \"a\"\nkind = \"openai\"\nsecret = \"sk-secret\"\n", "secret"),
             ("{\"providers\": [{\"name\": \"a\"", "EOF"),
+            ("[[providers]]\nname = \"a\"\nkind = \"openai\"\nkeys = \"sk-secret\"\n", "invalid type: string"),
+            (
+                "{\"providers\": [{\"name\": \"a\", \"kind\": \"openai\", \"keys\": \"sk-se\\\"cret\"}]}",
+                "invalid type: string",
+            ),
         ] {
             let error = read_file(text).unwrap_err();
             assert!(error.contains(expected), "{error}");
-            assert!(!error.contains('\n') && !error.contains("sk-secret"), "{error}");
+            assert!(!error.contains('\n') && !error.contains("sk-se"), "{error}");
         }
         let twice = "[[providers]]\nname = \"a\"\nkind = \"openai\"\n[[providers]]\nname = \"a\"\nkind = \"openai\"\n";
         assert!(read_file(twice).unwrap_err().contains("twice"));
