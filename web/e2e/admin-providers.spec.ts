@@ -1,7 +1,11 @@
 // The providers of the embedded gateway in the console: how each is doing, its keys, the form and the test.
 import { expect, openSignedIn, test } from './fixtures';
 
-test('providers are listed with their keys, and one that cools down says why', async ({ page, demo, app }) => {
+test('providers are listed with their keys, and one that cools down says why', async ({
+  page,
+  demo,
+  app,
+}) => {
   await openSignedIn(page, app, demo, '/keys?tab=providers');
   await expect(page.getByText('https://api.deepseek.com')).toBeVisible();
   await expect(page.getByText('https://api.mistral.ai')).toBeVisible();
@@ -25,7 +29,9 @@ test('a provider is made from a preset, switched off, and deleted', async ({ pag
   await expect(page.getByText('…0042')).toBeVisible();
   await page.getByRole('switch', { name: 'Ask groq' }).click();
   await expect(page.getByRole('switch', { name: 'Ask groq' })).not.toBeChecked();
-  const { list } = (await demo.asAdmin('GET', '/providers')) as { list: { name: string; enabled: boolean }[] };
+  const { list } = (await demo.asAdmin('GET', '/providers')) as {
+    list: { name: string; enabled: boolean }[];
+  };
   expect(list.find((one) => one.name === 'groq')).toMatchObject({ enabled: false });
   await page.getByRole('button', { name: 'Actions of groq' }).click();
   await page.getByRole('menuitem', { name: 'Delete' }).click();

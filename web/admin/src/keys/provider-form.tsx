@@ -110,7 +110,9 @@ export function ProviderForm({ provider, onClose, onDone }: ProviderFormProps) {
                 key={one}
                 name={`protocol-${one}`}
                 label={one}
-                defaultChecked={provider ? provider.protocols.includes(one) : preset.source !== null || one === 'chat'}
+                defaultChecked={
+                  provider ? provider.protocols.includes(one) : preset.source !== null || one === 'chat'
+                }
               />
             ))}
             {refused('protocols') && (
@@ -146,7 +148,9 @@ export function ProviderForm({ provider, onClose, onDone }: ProviderFormProps) {
             label={t('providers.proxy')}
             name="proxy"
             autoComplete="off"
-            hint={provider?.proxy ? t('providers.proxyIs', { proxy: provider.proxy }) : t('providers.proxyHint')}
+            hint={
+              provider?.proxy ? t('providers.proxyIs', { proxy: provider.proxy }) : t('providers.proxyHint')
+            }
             error={refused('proxy')}
           />
           {provider?.proxy && <CheckField name="no-proxy" label={t('providers.proxyNone')} />}

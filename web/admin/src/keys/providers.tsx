@@ -73,7 +73,9 @@ export function ProviderList() {
               ))}
             </ul>
           )}
-          {open?.what === 'form' && <ProviderForm provider={open.provider} onClose={close} onDone={changed} />}
+          {open?.what === 'form' && (
+            <ProviderForm provider={open.provider} onClose={close} onDone={changed} />
+          )}
           {open?.what === 'test' && (
             <ProviderTest provider={open.provider} onClose={close} onDone={changed} />
           )}
@@ -83,7 +85,9 @@ export function ProviderList() {
               title={t('providers.deleteTitle', { name: open.provider.name })}
               name={open.provider.name}
               confirm={t('providers.delete')}
-              run={() => unwrap(api.DELETE('/providers/{id}', { params: { path: { id: open.provider.id } } }))}
+              run={() =>
+                unwrap(api.DELETE('/providers/{id}', { params: { path: { id: open.provider.id } } }))
+              }
               onDone={changed}
               onClose={close}
             >
@@ -127,7 +131,9 @@ function Item({ provider, may, changed, open }: ItemProps) {
   const isRecord = source === 'record';
   const toggle = useMutation({
     mutationFn: () =>
-      unwrap(api.PATCH('/providers/{id}', { params: { path: { id } }, body: { enabled: !provider.enabled } })),
+      unwrap(
+        api.PATCH('/providers/{id}', { params: { path: { id } }, body: { enabled: !provider.enabled } }),
+      ),
     onSuccess: changed,
     onError: (error) => toast('error', errorText(error, i18n)),
   });
@@ -166,7 +172,11 @@ function Item({ provider, may, changed, open }: ItemProps) {
               ...(isRecord
                 ? [
                     { label: t('providers.edit'), icon: Pencil, run: () => open({ what: 'form', provider }) },
-                    { label: t('providers.keyAdd'), icon: KeyRound, run: () => open({ what: 'key', provider }) },
+                    {
+                      label: t('providers.keyAdd'),
+                      icon: KeyRound,
+                      run: () => open({ what: 'key', provider }),
+                    },
                     {
                       label: t('providers.delete'),
                       icon: Trash2,
@@ -204,9 +214,7 @@ function KeyLine(props: { of: Provider; one: ProviderKey } & Pick<ItemProps, 'ma
   const { t } = i18n;
   const first = useMutation({
     mutationFn: () =>
-      unwrap(
-        api.POST('/providers/{id}/keys/{kid}/first', { params: { path: { id: of.id, kid: one.id } } }),
-      ),
+      unwrap(api.POST('/providers/{id}/keys/{kid}/first', { params: { path: { id: of.id, kid: one.id } } })),
     onSuccess: changed,
     onError: (error) => toast('error', errorText(error, i18n)),
   });
@@ -267,7 +275,15 @@ function Met({ health }: { health: NonNullable<Provider['health']> }) {
   );
 }
 
-function AddKey({ provider, onClose, onDone }: { provider: Provider; onClose: () => void; onDone: () => void }) {
+function AddKey({
+  provider,
+  onClose,
+  onDone,
+}: {
+  provider: Provider;
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const { t } = useText();
   return (
     <FormDialog

@@ -67,7 +67,8 @@ export const providers = {
   'providers.testNone': 'No answer after {ms} ms: {why}',
   'providers.testBody': 'The beginning of the answer',
   'providers.documentation': 'Documentation',
-  'providers.odd.chat_is_a_trial': 'Chat completions are a trial layer there: caching and thinking need the Messages API.',
+  'providers.odd.chat_is_a_trial':
+    'Chat completions are a trial layer there: caching and thinking need the Messages API.',
   'providers.odd.cache_control_ignored': 'It ignores cache_control and caches by its own rules.',
   'providers.odd.messages_without_images': 'Its Messages API takes no images and documents.',
   'providers.odd.unknown_models_replaced': 'A model name that it does not know is answered by another model.',
