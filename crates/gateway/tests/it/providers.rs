@@ -230,7 +230,7 @@ async fn a_refused_key_comes_last_until_it_works_again() {
     assert_eq!(keys_of(&provider)[3..], ["second", "first"]);
     scene.until("it works again", |listed, of| listed.coolings_of(&of.keys[0].id).next().is_none()).await;
     // A test that succeeds ends it, too.
-    provider.then([refused(401)]);
+    provider.then([refused(401), refused(401)]);
     let other = scene.site.client(&scene.site.key("other", None, None).await);
     other.chat(&ask("own-model", "x")).await;
     scene
