@@ -245,3 +245,119 @@ impl Listed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Clock;
+    use jiff::SignedDuration;
+    use queue::audit::By;
+    use store::provider::Counted;
+    use testkit::Database;
+
+    async fn site() -> (App, Database) {
+        let (database, clock) = (Database::sqlite(), Clock::manual("2026-11-15T12:10:00Z".parse().unwrap()));
+        let engine = queue::App::for_tests(database.migrated().await, clock).unwrap();
+        (App::for_tests(engine).unwrap(), database)
+    }
+
+    async fn made(app: &App) -> Provider {
+        let new = NewProvider {
+            name: "groq".into(),
+            kind: ProviderKind::Compatible,
+            preset: "groq".into(),
+            base_url: None,
+            protocols: None,
+            enabled: true,
+            connect_seconds: None,
+            answer_seconds: None,
+            proxy: None,
+            keys: vec![Secret::new("a-key-of-nobody-0001"), Secret::new("a-key-of-nobody-0002")],
+        };
+        let id = create(app, &By::system(), new).await.unwrap();
+        find(app, &id).await.unwrap()
+    }
+
+    async fn counts(app: &App, of: &Provider, succeeded: i64, failed: i64) {
+        let now = app.clock.now();
+        let counted = Counted {
+            provider_id: of.id.clone(),
+            key_id: of.keys[0].id.clone(),
+            succeeded,
+            failed,
+            last_success_at: (succeeded > 0).then_some(now),
+            last_failure: (failed > 0).then_some((now, Failure::Late)),
+        };
+        let mut tx = app.db.begin().await.unwrap();
+        provider::add_health(&mut tx, &counted, now).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn health_is_summed_and_grows_old() {
+        let (app, _database) = site().await;
+        let of = made(&app).await;
+        let state = async || {
+            let listed = list(&app).await.unwrap();
+            let recent = listed.health.first().map(|health| health.recent(listed.at));
+            (listed.state(&of), recent)
+        };
+        assert_eq!(state().await, (State::Unknown, None));
+        counts(&app, &of, 5, 0).await;
+        counts(&app, &of, 15, 1).await;
+        assert_eq!(state().await, (State::Ok, Some((20, 1))));
+        app.clock.advance(SignedDuration::from_mins(30));
+        counts(&app, &of, 0, 9).await;
+        assert_eq!(state().await, (State::Degraded, Some((20, 10))));
+        app.clock.advance(SignedDuration::from_mins(30));
+        assert_eq!(state().await, (State::Failing, Some((0, 9))));
+        let health = list(&app).await.unwrap().health.remove(0);
+        let last = (health.last_success_at.unwrap(), health.last_failure_at.unwrap(), health.failure);
+        assert_eq!(last.0, "2026-11-15T12:10:00Z".parse().unwrap());
+        assert_eq!((last.1, last.2), ("2026-11-15T12:40:00Z".parse().unwrap(), Some(Failure::Late)));
+        app.clock.advance(SignedDuration::from_mins(30));
+        assert_eq!(state().await, (State::Unknown, Some((0, 0))));
+    }
+
+    #[tokio::test]
+    async fn a_later_end_of_a_cooling_stays_and_what_is_over_is_forgotten() {
+        let (app, _database) = site().await;
+        let of = made(&app).await;
+        let now = app.clock.now();
+        let cool = async |minutes: i64| {
+            let cooling = Cooling {
+                key_id: of.keys[0].id.clone(),
+                model: String::new(),
+                reason: Failure::KeyRefused,
+                until_at: now + SignedDuration::from_mins(minutes),
+            };
+            let mut tx = app.db.begin().await.unwrap();
+            provider::cool(&mut tx, &cooling, app.clock.now()).await.unwrap();
+            tx.commit().await.unwrap();
+        };
+        cool(30).await;
+        cool(10).await;
+        let listed = list(&app).await.unwrap();
+        assert_eq!(listed.coolings.len(), 1);
+        assert_eq!(listed.coolings[0].until_at, now + SignedDuration::from_mins(30));
+        assert_eq!(listed.state(&of), State::Degraded);
+        // An edit ends it.
+        update(&app, &By::system(), &of.id, Patch { answer_seconds: Some(60), ..Patch::default() }).await.unwrap();
+        assert!(list(&app).await.unwrap().coolings.is_empty());
+        cool(30).await;
+        app.clock.advance(SignedDuration::from_mins(30));
+        assert!(list(&app).await.unwrap().coolings.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_the_configuration_names_goes_before_a_record() {
+        let (mut app, _database) = site().await;
+        made(&app).await;
+        app.providers.file = read_file("[[providers]]\nname = \"groq\"\nkind = \"openai\"\n").unwrap();
+        let listed = list(&app).await.unwrap();
+        let shown: Vec<_> = listed.providers.iter().map(|of| (of.source, of.is_overridden)).collect();
+        assert_eq!(shown, [(Source::File, false), (Source::Record, true)]);
+        assert_eq!(listed.state(&listed.providers[0]), State::NoKey);
+        assert_eq!(listed.state(&listed.providers[1]), State::Off);
+    }
+}
