@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use crate::Gateway;
 use crate::body::{self, joined};
 use crate::error::{Refusal, Shape};
-use crate::fallback::{self, Chooser, Passed, Question};
+use crate::fallback::{self, Passed, Question};
 use crate::header::{self, ANTHROPIC_ID, MODEL, REQUEST_ID};
 use crate::keys::Caller;
 use crate::limit::{Reserved, Used};
@@ -30,6 +30,7 @@ use crate::reply::Reply;
 use crate::request::Asked;
 use crate::sticky::StickyKey;
 use crate::ticket::{Outcome, Ticket};
+use crate::turn::{self, Chooser};
 
 /// The limit for an answer that is not streamed.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
@@ -142,7 +143,7 @@ async fn forward(
     let mut turns = chooser.turns(&table, asked.model())?;
     let sticky_key = StickyKey { key: ticket.key().clone(), model: turns[0].model.id.clone(), protocol: protocol.name };
     if let Some(model) = gateway.sticky.find(&sticky_key) {
-        fallback::put_first(&mut turns, &model);
+        turn::put_first(&mut turns, &model);
     }
     // The maximum over the chain: whichever model answers, it costs no more than this.
     let input = turns.iter().map(|turn| asked.input.tokens(turn.kind(), &turn.model.id)).max().unwrap_or(0);

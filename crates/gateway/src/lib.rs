@@ -35,6 +35,7 @@ mod sse;
 mod sticky;
 mod ticket;
 mod tokens;
+mod turn;
 mod wait;
 
 use std::sync::Arc;
