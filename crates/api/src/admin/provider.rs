@@ -199,7 +199,7 @@ impl From<Condition> for ProviderState {
 }
 
 /// The providers that the embedded gateway asks: those of its configuration, then the records by name. Keys are masked.
-#[utoipa::path(get, path = "/providers", tag = "providers", operation_id = "list_providers", responses((status = 200, body = Listing<ProviderItem>)))]
+#[utoipa::path(get, path = "/providers", tag = "providers", responses((status = 200, body = Listing<ProviderItem>)))]
 async fn list(_: Admin, api: State) -> Answer<Listing<ProviderItem>> {
     let listed = provider::list(&api.app).await?;
     let list: Vec<ProviderItem> = listed.providers.iter().map(|of| ProviderItem::new(&api, &listed, of)).collect();
@@ -208,7 +208,7 @@ async fn list(_: Admin, api: State) -> Answer<Listing<ProviderItem>> {
 }
 
 /// One provider.
-#[utoipa::path(get, path = "/providers/{id}", tag = "providers", operation_id = "show_provider", params(("id" = String, Path)), responses((status = 200, body = ProviderItem)))]
+#[utoipa::path(get, path = "/providers/{id}", tag = "providers", params(("id" = String, Path)), responses((status = 200, body = ProviderItem)))]
 async fn show(_: Admin, api: State, Path(id): Path<ProviderId>) -> Answer<ProviderItem> {
     Ok(Data(ProviderItem::load(&api, &id).await?))
 }
@@ -258,7 +258,7 @@ impl ProviderPreset {
 }
 
 /// What this release knows of providers, from their public documentation: the kinds, then the presets of the kind `compatible`.
-#[utoipa::path(get, path = "/providers/presets", tag = "providers", operation_id = "list_provider_presets", responses((status = 200, body = Listing<ProviderPreset>)))]
+#[utoipa::path(get, path = "/providers/presets", tag = "providers", responses((status = 200, body = Listing<ProviderPreset>)))]
 async fn presets(_: Admin) -> Answer<Listing<ProviderPreset>> {
     let kinds = preset::KINDS.iter().map(|(kind, known)| ProviderPreset::new(*kind, known));
     let compatible = store::model::ProviderKind::Compatible;
@@ -301,7 +301,7 @@ fn yes() -> bool {
 }
 
 /// Makes a provider. A name that is taken, also by the configuration: 409.
-#[utoipa::path(post, path = "/providers", tag = "providers", operation_id = "create_provider", request_body = ProviderNew, responses((status = 200, body = ProviderItem)))]
+#[utoipa::path(post, path = "/providers", tag = "providers", request_body = ProviderNew, responses((status = 200, body = ProviderItem)))]
 async fn create(who: Admin, api: State, Body(body): Body<ProviderNew>) -> Answer<ProviderItem> {
     let new = NewProvider {
         name: body.name.into(),
@@ -349,7 +349,7 @@ pub struct ProviderPatch {
 
 /// Changes a provider, at once in every process; keys that were spared are asked again. One of the configuration cannot be changed: 409
 /// says where it comes from.
-#[utoipa::path(patch, path = "/providers/{id}", tag = "providers", operation_id = "update_provider", params(("id" = String, Path)), request_body = ProviderPatch, responses((status = 200, body = ProviderItem)))]
+#[utoipa::path(patch, path = "/providers/{id}", tag = "providers", params(("id" = String, Path)), request_body = ProviderPatch, responses((status = 200, body = ProviderItem)))]
 async fn update(
     who: Admin,
     api: State,
@@ -369,7 +369,7 @@ async fn update(
 }
 
 /// Deletes a provider with its keys. While a model that is offered names it: 409.
-#[utoipa::path(delete, path = "/providers/{id}", tag = "providers", operation_id = "delete_provider", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
+#[utoipa::path(delete, path = "/providers/{id}", tag = "providers", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
 async fn delete(who: Admin, api: State, Path(id): Path<ProviderId>) -> Answer<Deleted> {
     provider::delete(&api.app, &who.by, &id).await?;
     Ok(Data(Deleted { id: id.to_string() }))
@@ -382,7 +382,7 @@ pub struct ProviderKeyNew {
 }
 
 /// Adds a key behind the others.
-#[utoipa::path(post, path = "/providers/{id}/keys", tag = "providers", operation_id = "add_provider_key", params(("id" = String, Path)), request_body = ProviderKeyNew, responses((status = 200, body = ProviderItem)))]
+#[utoipa::path(post, path = "/providers/{id}/keys", tag = "providers", params(("id" = String, Path)), request_body = ProviderKeyNew, responses((status = 200, body = ProviderItem)))]
 async fn add_key(
     who: Admin,
     api: State,
@@ -394,7 +394,7 @@ async fn add_key(
 }
 
 /// Has a key asked before the others.
-#[utoipa::path(post, path = "/providers/{id}/keys/{kid}/first", tag = "providers", operation_id = "put_provider_key_first", params(("id" = String, Path), ("kid" = String, Path)), responses((status = 200, body = ProviderItem)))]
+#[utoipa::path(post, path = "/providers/{id}/keys/{kid}/first", tag = "providers", params(("id" = String, Path), ("kid" = String, Path)), responses((status = 200, body = ProviderItem)))]
 async fn put_key_first(who: Admin, api: State, Path((id, kid)): Path<(String, String)>) -> Answer<ProviderItem> {
     let id = ProviderId::named(id);
     provider::put_first(&api.app, &who.by, &id, &ProviderKeyId::named(kid)).await?;
@@ -402,7 +402,7 @@ async fn put_key_first(who: Admin, api: State, Path((id, kid)): Path<(String, St
 }
 
 /// Deletes a key.
-#[utoipa::path(delete, path = "/providers/{id}/keys/{kid}", tag = "providers", operation_id = "delete_provider_key", params(("id" = String, Path), ("kid" = String, Path)), responses((status = 200, body = ProviderItem)))]
+#[utoipa::path(delete, path = "/providers/{id}/keys/{kid}", tag = "providers", params(("id" = String, Path), ("kid" = String, Path)), responses((status = 200, body = ProviderItem)))]
 async fn delete_key(who: Admin, api: State, Path((id, kid)): Path<(String, String)>) -> Answer<ProviderItem> {
     let id = ProviderId::named(id);
     provider::delete_key(&api.app, &who.by, &id, &ProviderKeyId::named(kid)).await?;
@@ -445,7 +445,7 @@ pub struct ProviderTested {
 ///
 /// It costs what such a request costs, is in no log of requests, and has 30 s. A key that was spared and is taken now is asked again at
 /// once. Every test is in the audit log (`provider.test`).
-#[utoipa::path(post, path = "/providers/{id}/test", tag = "providers", operation_id = "test_provider", params(("id" = String, Path)), request_body = ProviderTest, responses((status = 200, body = ProviderTested)))]
+#[utoipa::path(post, path = "/providers/{id}/test", tag = "providers", params(("id" = String, Path)), request_body = ProviderTest, responses((status = 200, body = ProviderTested)))]
 async fn test(
     who: Admin,
     api: State,
