@@ -152,7 +152,7 @@ fn failure_of(status: u16) -> Option<Failure> {
         401 | 403 => Some(Failure::KeyRefused),
         402 => Some(Failure::Spent),
         429 => Some(Failure::RateLimited),
-        300..400 | 500.. => Some(Failure::Failed),
+        300..=399 | 500.. => Some(Failure::Failed),
         _ => None,
     }
 }
