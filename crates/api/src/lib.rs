@@ -20,6 +20,7 @@ pub mod hooks;
 pub mod marketplace;
 pub mod openapi;
 pub mod public_url;
+mod request_parts;
 mod second_factor;
 pub mod server;
 pub mod shape;

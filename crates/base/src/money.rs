@@ -54,6 +54,13 @@ impl Spend {
     pub fn usd(self) -> f64 {
         (i128::from(self.0) * 2) as f64 / 1_000_000.0
     }
+
+    /// Dollars, to nine decimals: these units and a rest in billionths of a dollar.
+    pub fn exact_usd(self, rest: i64) -> String {
+        let nano = i128::from(self.0) * 2_000 + i128::from(rest);
+        let (sign, nano) = (if nano < 0 { "-" } else { "" }, nano.unsigned_abs());
+        format!("{sign}{}.{:09}", nano / 1_000_000_000, nano % 1_000_000_000)
+    }
 }
 
 /// A sum of estimates, rounded once, when it is shown.
@@ -114,6 +121,9 @@ mod tests {
         }
         assert_eq!(Spend(1).usd(), 0.000002);
         assert_eq!(Spend(500_000).usd(), 1.0);
+        assert_eq!(Spend(500_000).exact_usd(0), "1.000000000");
+        assert_eq!(Spend(3).exact_usd(-800), "0.000005200");
+        assert_eq!(Spend(0).exact_usd(-1), "-0.000000001");
         assert_eq!(Price::from_usd(0.0025), Some(Price::of("gpt-4o")));
         assert_eq!(Price::from_usd(-1.0), None);
         assert_eq!(Price::from_usd(1e-12), None, "it would be 0");

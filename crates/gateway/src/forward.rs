@@ -21,7 +21,6 @@ use crate::fallback::{self, Passed, Question};
 use crate::header::{self, ANTHROPIC_ID, MODEL, REQUEST_ID};
 use crate::keys::Caller;
 use crate::limit::{Reserved, Used};
-use crate::progress::Progress;
 use crate::protocol::Protocol;
 use crate::provider::{self, Answer};
 use crate::read_on::Attended;
@@ -147,7 +146,7 @@ async fn forward(
     }
     // The maximum over the chain: whichever model answers, it costs no more than this.
     let input = turns.iter().map(|turn| asked.input.tokens(turn.kind(), &turn.model.id)).max().unwrap_or(0);
-    ticket.asks(turns[0].by(&gateway.echo), &asked, input);
+    ticket.asks(sticky_key.model.clone(), turns[0].by(&gateway.echo), &asked, input);
     if let Some(answer) = &asked.fields.previous {
         ticket.continues(gateway.owners.tokens_of(answer, caller).await?);
     }
@@ -181,7 +180,7 @@ async fn forward(
         let hide_usage = asked.hides_usage();
         return Ok(Answered::Stream { head: Response::from_parts(parts, ()), answer, hide_usage });
     }
-    let pieces = read_answer(answer, gateway, ticket.progress()).await.map_err(|why| Failed {
+    let pieces = read_answer(answer, gateway, ticket).await.map_err(|why| Failed {
         refusal: Refusal::bad_gateway(format!("{} at {} broke off its answer", by.model.id, by.provider)),
         detail: Some(why),
     })?;
@@ -210,7 +209,7 @@ async fn forward(
 }
 
 /// Reads an answer to its end: its usage must be logged before it is sent, and half an answer is of no use.
-async fn read_answer(mut answer: Answer, gateway: &Gateway, progress: &Progress) -> Result<VecDeque<Bytes>, String> {
+async fn read_answer(mut answer: Answer, gateway: &Gateway, ticket: &mut Ticket) -> Result<VecDeque<Bytes>, String> {
     let silence = gateway.timing.silence;
     let mut pieces = VecDeque::new();
     let mut size = 0;
@@ -222,8 +221,9 @@ async fn read_answer(mut answer: Answer, gateway: &Gateway, progress: &Progress)
             Err(_) => return Err("the provider fell silent in the middle of its answer".into()),
         };
         let Ok(piece) = frame.into_data() else { continue };
+        ticket.answer_came();
         size += piece.len();
-        let limit = if progress.has_left() { gateway.timing.read_on.whole_bytes } else { ANSWER_LIMIT };
+        let limit = if ticket.progress().has_left() { gateway.timing.read_on.whole_bytes } else { ANSWER_LIMIT };
         if size > limit {
             return Err(format!("the answer has more than {limit} bytes"));
         }

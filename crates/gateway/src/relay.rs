@@ -145,6 +145,7 @@ impl Flow {
     fn came(&mut self, bytes: Bytes) {
         self.heard = Instant::now();
         self.came += bytes.len();
+        self.ticket.answer_came();
         self.reader.take(bytes, &mut self.out);
         self.ticket.seen.clone_from(&self.reader.seen);
         let timing = &self.ticket.gateway().timing;

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use llm::input;
 use store::request_log::RequestType;
@@ -70,6 +70,12 @@ pub struct Ticket {
     /// Whether the provider keeps the answer.
     is_stored: bool,
     by: Option<By>,
+    /// The model that the client asked for, once it is known to exist.
+    asked_model: Option<Arc<str>>,
+    /// How many providers were asked, or the same one again.
+    tries: i64,
+    /// When the first byte of the provider's answer came.
+    first_byte: Option<Duration>,
     progress: Arc<Progress>,
     reserved: Reserved,
     live: Option<Arc<live::Entry>>,
@@ -95,6 +101,9 @@ impl Ticket {
             output: Output::default(),
             is_stored: false,
             by: None,
+            asked_model: None,
+            tries: 0,
+            first_byte: None,
             progress: Arc::default(),
             reserved: Reserved::default(),
             live: None,
@@ -131,13 +140,14 @@ impl Ticket {
         self.output.choices
     }
 
-    /// Notes the request, the model that is asked first, and the estimated tokens of the input.
-    pub fn asks(&mut self, by: By, asked: &Asked, input: i64) {
+    /// Notes the request, the model that it names, the one that is asked first, and the estimated tokens of the input.
+    pub fn asks(&mut self, named: Arc<str>, by: By, asked: &Asked, input: i64) {
+        self.asked_model = Some(named);
         (self.stream, self.input, self.output) = (asked.fields.stream, input, asked.fields.output);
         self.is_stored = asked.fields.is_stored;
         let (id, name) = (self.id.clone(), self.caller.name.clone());
-        let at = self.gateway.app.clock.now();
-        self.live = Some(self.gateway.live.begin(id, name, by.model.id.clone(), asked.fields.stream, at));
+        let (at, stream) = (self.gateway.app.clock.now(), asked.fields.stream);
+        self.live = Some(self.gateway.live.begin(id, name, by.model.id.clone(), self.protocol.name, stream, at));
         self.by = Some(by);
     }
 
@@ -158,6 +168,7 @@ impl Ticket {
     /// Notes which provider is asked now. From here on the request may be billed.
     pub fn turns_to(&mut self, by: By) {
         self.progress.set_asked(self.protocol.is_billed);
+        self.tries += 1;
         if let Some(live) = &self.live {
             live.set_by(&by.model.id, &by.provider);
         }
@@ -172,6 +183,13 @@ impl Ticket {
     /// Notes that the client disconnected.
     pub fn leaves(&mut self) {
         self.progress.leave();
+    }
+
+    /// Notes that some of the provider's answer has come.
+    pub fn answer_came(&mut self) {
+        if self.first_byte.is_none() {
+            self.first_byte = Some(self.began.elapsed());
+        }
     }
 
     /// Notes that a streamed answer begins.
@@ -270,10 +288,19 @@ impl Ticket {
             prompt_tokens: usage.prompt,
             completion_tokens: usage.completion,
             quota,
-            duration_ms: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
+            rest: 0,
+            duration_ms: milliseconds(took),
             at_ms: self.gateway.app.clock.now().as_millisecond(),
             estimated: usage.estimated,
             error: shortened(error).into(),
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            reasoning: usage.reasoning,
+            protocol: self.protocol.name.into(),
+            asked_model: self.asked_model.as_deref().unwrap_or_default().into(),
+            key_hint: "".into(),
+            retries: Some((self.tries - 1).max(0)),
+            first_byte_ms: self.first_byte.map(milliseconds),
             answer: answer.as_deref().map(|id| (id.into(), (&*self.caller.fingerprint).into())),
             holds: self.reserved.holds(used).into_iter().map(|(subject, used)| (subject.into(), used)).collect(),
         };
@@ -286,6 +313,10 @@ impl Ticket {
         self.overdrawn = self.reserved.settle(used);
         written
     }
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl Drop for Ticket {

@@ -15,11 +15,11 @@ pub struct Usage {
     pub prompt: i64,
     /// All that the model wrote, thinking included.
     pub completion: i64,
-    /// Parts of the prompt.
-    pub cache_read: i64,
-    pub cache_write: i64,
-    /// A part of the completion.
-    pub reasoning: i64,
+    /// Parts of the prompt; `None` if the provider does not say.
+    pub cache_read: Option<i64>,
+    pub cache_write: Option<i64>,
+    /// A part of the completion; `None` if the provider does not say.
+    pub reasoning: Option<i64>,
     /// The numbers are the gateway's estimate, not the provider's report.
     pub estimated: bool,
 }
@@ -33,7 +33,7 @@ impl Usage {
     pub fn with_details(self, input: Field<'_>, output: Field<'_>) -> Usage {
         let input = input.read::<Details>().unwrap_or_default();
         let output = output.read::<Details>().unwrap_or_default();
-        let part = |count: Option<u64>, of: i64| count.and_then(plausible).unwrap_or(0).min(of);
+        let part = |count: Option<u64>, of: i64| count.and_then(plausible).map(|count| count.min(of));
         Usage {
             cache_read: part(input.cached_tokens, self.prompt),
             cache_write: part(input.cache_write_tokens, self.prompt),

@@ -59,6 +59,9 @@ pub struct LiveRequest {
     pub token_name: String,
     pub model: String,
     pub provider: String,
+    /// Empty from a process of an older release.
+    #[serde(default)]
+    pub protocol: String,
     pub stream: bool,
     pub started_at: String,
     /// Bytes of the answer so far.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use base::id::{KeyId, UserId};
+use base::id::{InstanceId, KeyId, UserId};
 use base::{Kind, Page, Result};
 use jiff::Timestamp;
 use store::holder::{self, Among};
@@ -58,6 +58,16 @@ pub async fn requests(app: &App, filter: RequestFilter, page: Page) -> Result<It
     let list = request_log::list(&app.db, &asked, page).await?;
     let (total, total_is_minimum) = total(app, &asked).await?;
     Ok(Items { list: items(app, list).await?, total, total_is_minimum, searched_since: None })
+}
+
+/// One request that is still kept, and the instance whose key it was made with, if it was one's.
+pub async fn find(app: &App, id: i64) -> Result<(Item, Option<InstanceId>)> {
+    let kept = usage::rows_since(&app.db).await?;
+    let request = request_log::find(&app.db, id).await?.filter(|request| request.created_at >= kept);
+    let request = request.ok_or(Kind::NotFound)?;
+    let instance = instance::names(&app.db, std::slice::from_ref(&request.token_name)).await?.pop();
+    let item = items(app, vec![request]).await?.pop().ok_or(Kind::NotFound)?;
+    Ok((item, instance.map(|named| named.id)))
 }
 
 async fn asked(app: &App, filter: &RequestFilter) -> Result<Asked> {

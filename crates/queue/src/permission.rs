@@ -73,7 +73,8 @@ permissions! {
     /// Read usage, costs, the request log and the sub keys (masked).
     ReadUsage = "usage.read" for OFFICE => [
         "GET /usage-daily", "GET /usage/user/{email}", "GET /usage/dept/{dept}", "GET /spend-days", "GET /keys",
-        "GET /llm-stats", "GET /llm-stats/export", "GET /llm-logs", "GET /llm-request-logs", "GET /llm-live", "GET /audit/request-logs",
+        "GET /llm-stats", "GET /llm-stats/export", "GET /llm-logs", "GET /llm-request-logs", "GET /llm-request-logs/{id}",
+        "GET /llm-live", "GET /audit/request-logs",
     ],
     /// Read and export the audit log.
     ReadAudit = "audit.read" for OFFICE => ["GET /audit/logs", "GET /audit-logs", "GET /audit-logs/export"],

@@ -53,5 +53,30 @@ pub struct NewRequest {
     pub duration_ms: i64,
     pub error_message: String,
     pub estimated: bool,
+    pub detail: Detail,
     pub created_at: Timestamp,
+}
+
+/// What else is known of a request. `None` and empty texts are unknown, and never taken for 0: providers and foreign
+/// logs tell different parts, and rows of older releases have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// All input, what was read from a cache and written into it included, if it is known how much was read. Some foreign
+    /// logs count that beside the prompt.
+    pub told_input_tokens: Option<i64>,
+    /// Parts of the input.
+    pub cache_read_tokens: Option<i64>,
+    pub cache_write_tokens: Option<i64>,
+    /// A part of the completion.
+    pub reasoning_tokens: Option<i64>,
+    /// The name of the protocol.
+    pub protocol: String,
+    /// The model that was asked for; the row's own is the one that answered.
+    pub asked_model: String,
+    /// The end of the provider's key that was used, masked.
+    pub key_hint: String,
+    /// How many tries failed before the last one.
+    pub retries: Option<i64>,
+    /// From the request to the first byte of the provider's answer.
+    pub first_byte_ms: Option<i64>,
 }

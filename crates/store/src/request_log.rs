@@ -5,11 +5,11 @@ use base::{Page, Zone};
 use jiff::Timestamp;
 
 use crate::db::{Number, Value};
-pub use crate::request::{NewRequest, RequestType};
+pub use crate::request::{Detail, NewRequest, RequestType};
 use crate::search::{Depth, Found, Range};
 use crate::{Conn, Db, Result, Tx, args, holder, record, usage};
 
-/// Rows per `INSERT`: 14 values each, and SQLite allows 32,766 in one statement.
+/// Rows per `INSERT`: 23 values each, and SQLite allows 32,766 in one statement.
 const BATCH: usize = 500;
 
 record! {
@@ -25,9 +25,20 @@ record! {
         pub prompt_tokens: i64,
         pub completion_tokens: i64,
         pub quota: i64,
+        /// The exact cost less that, in billionths of a dollar.
+        pub quota_rest: i64,
         pub duration_ms: i64,
         pub error_message: String,
         pub estimated: bool,
+        pub told_input_tokens: Option<i64>,
+        pub cache_read_tokens: Option<i64>,
+        pub cache_write_tokens: Option<i64>,
+        pub reasoning_tokens: Option<i64>,
+        pub protocol: String,
+        pub asked_model: String,
+        pub key_hint: String,
+        pub retries: Option<i64>,
+        pub first_byte_ms: Option<i64>,
         pub created_at: Timestamp,
     }
 }
@@ -39,7 +50,11 @@ impl Request {
 }
 
 const COLUMNS: &str = "id, request_id, token_name, model, provider, type, is_stream, prompt_tokens, completion_tokens, quota, \
-    duration_ms, error_message, estimated, created_at";
+    quota_rest, duration_ms, error_message, estimated, told_input_tokens, cache_read_tokens, cache_write_tokens, \
+    reasoning_tokens, protocol, asked_model, key_hint, retries, first_byte_ms, created_at";
+
+/// The columns of a new row.
+const WRITTEN: usize = 23;
 
 /// Writes requests and adds them to the sums, in one transaction. Rows without a token name are not requests and are
 /// skipped.
@@ -64,13 +79,17 @@ pub async fn add_exact(tx: &mut Tx, zone: &Zone, requests: &[ExactRequest]) -> R
 async fn write(tx: &mut Tx, zone: &Zone, mut requests: Vec<(&NewRequest, i64)>) -> Result<()> {
     requests.retain(|(request, _)| !request.token_name.is_empty());
     for batch in requests.chunks(BATCH) {
-        let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
+        let marks = format!("({})", vec!["?"; WRITTEN].join(", "));
+        let marks = vec![marks; batch.len()].join(", ");
         let sql = format!(
             "INSERT INTO request_log (request_id, token_name, model, provider, type, is_stream, prompt_tokens, \
-             completion_tokens, quota, quota_rest, duration_ms, error_message, estimated, created_at) VALUES {marks}"
+             completion_tokens, quota, quota_rest, duration_ms, error_message, estimated, told_input_tokens, cache_read_tokens, \
+             cache_write_tokens, reasoning_tokens, protocol, asked_model, key_hint, retries, first_byte_ms, created_at) \
+             VALUES {marks}"
         );
-        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 14);
+        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * WRITTEN);
         for (request, rest) in batch {
+            let detail = &request.detail;
             args.extend(args![
                 &request.request_id,
                 &request.token_name,
@@ -85,6 +104,15 @@ async fn write(tx: &mut Tx, zone: &Zone, mut requests: Vec<(&NewRequest, i64)>) 
                 request.duration_ms,
                 &request.error_message,
                 request.estimated,
+                detail.told_input_tokens,
+                detail.cache_read_tokens,
+                detail.cache_write_tokens,
+                detail.reasoning_tokens,
+                &detail.protocol,
+                &detail.asked_model,
+                &detail.key_hint,
+                detail.retries,
+                detail.first_byte_ms,
                 request.created_at
             ]);
         }
@@ -212,6 +240,11 @@ pub async fn list(db: &Db, asked: &Asked, page: Page) -> Result<Vec<Request>> {
     let sql = format!("SELECT {COLUMNS} FROM request_log{clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");
     args.extend(args![page.limit, page.offset]);
     db.all(&sql, args).await
+}
+
+/// One request.
+pub async fn find(db: &Db, id: i64) -> Result<Option<Request>> {
+    db.first(&format!("SELECT {COLUMNS} FROM request_log WHERE id = ?"), args![id]).await
 }
 
 /// The number of rows, counted up to `most`.

@@ -24,6 +24,7 @@ mod profession;
 mod provider;
 mod reconcile;
 mod repair;
+mod request;
 mod second_factor;
 mod server;
 mod spend_day;
@@ -59,6 +60,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(guardian::routes())
         .merge(alert::routes())
         .merge(repair::routes())
+        .merge(request::routes())
         .merge(event::routes())
         .merge(marketplace::routes())
         .merge(audit::routes())

@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 
 use crate::envelope::Data;
 use crate::extract::{Admin, Answer, Paging, Path, Query, State};
+use crate::request_parts::RequestParts;
 use crate::state::{Api, Shared};
 use crate::usage::{Freshness, UsageDay, UsageSums, days};
 use crate::words::RequestStatus;
@@ -137,6 +138,8 @@ pub struct RequestItem {
     status: RequestStatus,
     /// The provider did not report what it billed: the tokens are the gateway's own estimate, on the high side.
     estimated: bool,
+    #[serde(flatten)]
+    parts: RequestParts,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -167,6 +170,7 @@ pub struct Requests<T> {
 
 fn item(api: &Api, item: request_log::Item) -> RequestItem {
     RequestItem {
+        parts: RequestParts::of(&item.request),
         id: item.request.id,
         created_at: api.zone().show(item.request.created_at),
         instance_name: item.instance_name,
@@ -182,7 +186,7 @@ fn item(api: &Api, item: request_log::Item) -> RequestItem {
     }
 }
 
-fn detail(api: &Api, one: request_log::Item) -> RequestDetail {
+pub fn detail(api: &Api, one: request_log::Item) -> RequestDetail {
     RequestDetail {
         request_id: one.request.request_id.clone(),
         gateway_token_name: one.request.token_name.clone(),
@@ -320,6 +324,9 @@ pub struct LiveRequest {
     gateway_token_name: String,
     model: String,
     provider: String,
+    /// chat, messages, responses or embeddings; "" while processes of an older release run.
+    #[schema(example = "chat")]
+    protocol: String,
     is_stream: bool,
     started_at: String,
     /// Bytes of the answer so far.
@@ -337,6 +344,7 @@ async fn live(_: Admin, api: State) -> Answer<Listing<LiveRequest>> {
         gateway_token_name: request.token_name,
         model: request.model,
         provider: request.provider,
+        protocol: request.protocol,
         is_stream: request.stream,
         started_at: request.started_at,
         bytes: request.bytes,

@@ -286,6 +286,7 @@ impl Turn {
                 duration_ms: self.began.elapsed().as_millis() as i64,
                 error_message: failure.error.client.to_string(),
                 estimated: false,
+                detail: request_log::Detail { protocol: "chat".into(), ..request_log::Detail::default() },
                 created_at: self.app.clock.now(),
             };
             if let Err(error) = self.record(&row).await {

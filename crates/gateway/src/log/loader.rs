@@ -164,7 +164,7 @@ impl Loader {
         if known > from + lines.first().map_or(0, |line| line.start as u64) {
             return Ok(Written::Before(known));
         }
-        request_log::add(&mut tx, &self.zone, &requests).await?;
+        request_log::add_exact(&mut tx, &self.zone, &requests).await?;
         for answer in lines.iter().filter_map(|line| line.answer.as_ref()) {
             answer_owner::insert(&mut tx, answer).await?;
         }
@@ -189,7 +189,7 @@ impl Loader {
     fn reject(&self, lines: &[Line], why: &store::Error) -> Result<()> {
         let mut file = File::options().create(true).append(true).mode(0o600).open(&self.rejected);
         for line in lines {
-            tracing::error!(request = line.request.request_id, %why, "a request cannot be written into the log");
+            tracing::error!(request = line.request.request.request_id, %why, "a request cannot be written into the log");
             let write = file.as_mut().map_err(|e| Error::internal(&*e))?;
             writeln!(write, "{:?}", line.request).map_err(Error::internal)?;
         }

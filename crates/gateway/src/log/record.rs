@@ -8,7 +8,7 @@ use std::io::Write as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::answer_owner::AnswerOwner;
-use store::request_log::{NewRequest, RequestType};
+use store::request_log::{Detail, ExactRequest, NewRequest, RequestType};
 
 use crate::owner;
 
@@ -35,6 +35,9 @@ pub struct Record<'a> {
     #[serde(rename = "out")]
     pub completion_tokens: i64,
     pub quota: i64,
+    /// The exact cost less `quota`, in billionths of a dollar.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rest: i64,
     #[serde(rename = "ms")]
     pub duration_ms: i64,
     #[serde(rename = "at")]
@@ -43,6 +46,23 @@ pub struct Record<'a> {
     pub estimated: bool,
     #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
     pub error: Cow<'a, str>,
+    /// From here on, what a line of an older release does not have. An older release leaves it out when it reads.
+    #[serde(rename = "read", default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<i64>,
+    #[serde(rename = "write", default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<i64>,
+    #[serde(rename = "think", default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<i64>,
+    #[serde(borrow, rename = "via", default, skip_serializing_if = "str::is_empty")]
+    pub protocol: Cow<'a, str>,
+    #[serde(borrow, rename = "asked", default, skip_serializing_if = "str::is_empty")]
+    pub asked_model: Cow<'a, str>,
+    #[serde(borrow, rename = "hint", default, skip_serializing_if = "str::is_empty")]
+    pub key_hint: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<i64>,
+    #[serde(rename = "first_ms", default, skip_serializing_if = "Option::is_none")]
+    pub first_byte_ms: Option<i64>,
     /// The provider's id of an answer that can be continued, and the fingerprint of the key that may.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<(Cow<'a, str>, Cow<'a, str>)>,
@@ -54,6 +74,10 @@ pub struct Record<'a> {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+fn is_zero(value: &i64) -> bool {
+    *value == 0
 }
 
 /// Why a line is no record.
@@ -92,8 +116,8 @@ impl Record<'_> {
         Some(owner::row(answer, owner, self.prompt_tokens + self.completion_tokens, at))
     }
 
-    pub fn request(&self) -> NewRequest {
-        NewRequest {
+    pub fn request(&self) -> ExactRequest {
+        let request = NewRequest {
             request_id: self.id.to_string(),
             token_name: self.token.to_string(),
             model: self.model.to_string(),
@@ -106,8 +130,20 @@ impl Record<'_> {
             duration_ms: self.duration_ms,
             error_message: self.error.to_string(),
             estimated: self.estimated,
+            detail: Detail {
+                told_input_tokens: self.cache_read.map(|_| self.prompt_tokens),
+                cache_read_tokens: self.cache_read,
+                cache_write_tokens: self.cache_write,
+                reasoning_tokens: self.reasoning,
+                protocol: self.protocol.to_string(),
+                asked_model: self.asked_model.to_string(),
+                key_hint: self.key_hint.to_string(),
+                retries: self.retries,
+                first_byte_ms: self.first_byte_ms,
+            },
             created_at: Timestamp::from_millisecond(self.at_ms).unwrap_or_default(),
-        }
+        };
+        ExactRequest { request, quota_rest: self.rest }
     }
 }
 
@@ -131,7 +167,7 @@ pub struct Piece {
 /// A valid line.
 #[derive(Debug)]
 pub struct Line {
-    pub request: NewRequest,
+    pub request: ExactRequest,
     pub holds: Vec<(String, i64)>,
     pub answer: Option<AnswerOwner>,
     /// Where the line begins in the piece, and where it ends, its newline included.
@@ -183,10 +219,19 @@ mod tests {
             prompt_tokens: n,
             completion_tokens: 7,
             quota: 12,
+            rest: if n % 2 == 0 { -700 } else { 0 },
             duration_ms: 340,
             at_ms: 1_790_000_000_000 + n,
             estimated: n % 3 == 0,
             error: if n % 5 == 0 { "a \"text\"\nwith lines".into() } else { "".into() },
+            cache_read: (n % 3 > 0).then_some(n / 2),
+            cache_write: (n % 4 > 0).then_some(n / 4),
+            reasoning: (n % 5 > 0).then_some(3),
+            protocol: "messages".into(),
+            asked_model: if n % 2 == 0 { "claude-opus-4-6".into() } else { "".into() },
+            key_hint: "".into(),
+            retries: Some(n % 2),
+            first_byte_ms: (n % 3 > 0).then_some(120),
             answer: Some((format!("resp_{n}").into(), "of-a-key".into())),
             holds: vec![("user:u:1".into(), n + 7)],
         }
@@ -209,6 +254,48 @@ mod tests {
             assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1, "one line");
             assert_eq!(Record::decode(&line[..line.len() - 1]).unwrap(), record(n));
         }
+    }
+
+    /// What the release before these fields wrote and read.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Older {
+        id: String,
+        token: String,
+        model: String,
+        provider: String,
+        r#type: i64,
+        stream: bool,
+        r#in: i64,
+        out: i64,
+        quota: i64,
+        ms: i64,
+        at: i64,
+    }
+
+    #[test]
+    fn lines_of_the_release_before_are_read_and_it_reads_ours() {
+        let older = Older {
+            id: "req-1".into(),
+            token: "a".into(),
+            model: "gpt-4o".into(),
+            provider: "openai".into(),
+            r#type: 2,
+            stream: true,
+            r#in: 5,
+            out: 7,
+            quota: 12,
+            ms: 340,
+            at: 1_790_000_000_000,
+        };
+        let json = serde_json::to_string(&older).unwrap();
+        let line = format!("{:08x} {json}", crc32fast::hash(json.as_bytes()));
+        let read = Record::decode(line.as_bytes()).unwrap().request();
+        assert_eq!((read.request.prompt_tokens, read.quota_rest), (5, 0));
+        assert_eq!(read.request.detail, Detail::default(), "all of it is unknown");
+        let mut ours = vec![];
+        record(1).encode(&mut ours).unwrap();
+        let by_older: Older = serde_json::from_slice(&ours[HEAD..]).unwrap();
+        assert_eq!((by_older.id.as_str(), by_older.out), ("req-1", 7));
     }
 
     #[test]
@@ -267,7 +354,7 @@ mod tests {
                 }
             }
             let piece = read(&bytes, usize::MAX);
-            let found: Vec<String> = piece.requests.iter().map(|l| l.request.request_id.clone()).collect();
+            let found: Vec<String> = piece.requests.iter().map(|l| l.request.request.request_id.clone()).collect();
             prop_assert_eq!(found, good);
             prop_assert_eq!(piece.damaged, bad);
             prop_assert_eq!(piece.read, bytes.len());

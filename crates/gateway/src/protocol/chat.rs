@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(of(r#"{"prompt_tokens":12}"#), reported(12, 0), "a call that only read");
         let details = r#"{"prompt_tokens":12,"completion_tokens":30,"prompt_tokens_details":{"cached_tokens":8},
             "completion_tokens_details":{"reasoning_tokens":99,"audio_tokens":0}}"#;
-        let parts = Usage { cache_read: 8, reasoning: 30, ..reported(12, 30).unwrap() };
+        let parts = Usage { cache_read: Some(8), reasoning: Some(30), ..reported(12, 30).unwrap() };
         assert_eq!(of(details), Some(parts), "parts are never more than the whole");
         assert_eq!(of(r#"{"prompt_tokens":12,"completion_tokens":30,"prompt_tokens_details":7}"#), reported(12, 30));
         assert_eq!(of("null"), None);

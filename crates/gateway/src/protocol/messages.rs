@@ -155,18 +155,21 @@ impl Counts<'_> {
     fn usage(&self, before: Usage) -> Option<Usage> {
         let input = match self.input_tokens {
             Some(input) => tokens::plausible(input)?,
-            None => before.prompt - before.cache_read - before.cache_write,
+            None => before.prompt - before.cache_read.unwrap_or(0) - before.cache_write.unwrap_or(0),
         };
-        let or = |counted: Option<u64>, before: i64| counted.map_or(Some(before), tokens::plausible);
-        let cache_read = or(self.cache_read_input_tokens, before.cache_read)?;
-        let cache_write = or(self.cache_creation_input_tokens, before.cache_write)?;
+        let part = |counted: Option<u64>, before: Option<i64>| match counted {
+            Some(counted) => tokens::plausible(counted).map(Some),
+            None => Some(before),
+        };
+        let cache_read = part(self.cache_read_input_tokens, before.cache_read)?;
+        let cache_write = part(self.cache_creation_input_tokens, before.cache_write)?;
         let details = self.output_tokens_details.read::<Details>().and_then(|details| details.thinking_tokens);
         let mut usage = Usage {
-            prompt: input + cache_read + cache_write,
-            completion: or(self.output_tokens, before.completion)?,
+            prompt: input + cache_read.unwrap_or(0) + cache_write.unwrap_or(0),
+            completion: part(self.output_tokens, Some(before.completion))?.unwrap_or(0),
             cache_read,
             cache_write,
-            reasoning: or(details, before.reasoning)?,
+            reasoning: part(details, before.reasoning)?,
             estimated: false,
         };
         // The total leaves out the iterations that compacted the context, which are billed too.
@@ -175,14 +178,22 @@ impl Counts<'_> {
             let one = one.usage(Usage::default())?;
             all.prompt += one.prompt;
             all.completion += one.completion;
-            all.cache_read += one.cache_read;
-            all.cache_write += one.cache_write;
+            all.cache_read = sum(all.cache_read, one.cache_read);
+            all.cache_write = sum(all.cache_write, one.cache_write);
         }
         if all.total() > usage.total() {
             usage = Usage { reasoning: usage.reasoning, ..all };
         }
-        usage.reasoning = usage.reasoning.min(usage.completion);
+        usage.reasoning = usage.reasoning.map(|reasoning| reasoning.min(usage.completion));
         Some(usage)
+    }
+}
+
+/// The sum of two parts, of which either may be unknown.
+fn sum(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one + other),
+        (one, other) => one.or(other),
     }
 }
 
@@ -284,8 +295,14 @@ mod tests {
             r#"{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":40,
             "cache_creation":{"ephemeral_5m_input_tokens":200},"output_tokens_details":{"thinking_tokens":30},"service_tier":"standard"}"#,
         );
-        let expected =
-            Usage { prompt: 3210, completion: 40, cache_read: 3000, cache_write: 200, reasoning: 30, estimated: false };
+        let expected = Usage {
+            prompt: 3210,
+            completion: 40,
+            cache_read: Some(3000),
+            cache_write: Some(200),
+            reasoning: Some(30),
+            estimated: false,
+        };
         assert_eq!(counted, Some(expected));
         let plain = of(r#"{"input_tokens":10,"output_tokens":4,"cache_read_input_tokens":null}"#);
         assert_eq!(plain, Some(Usage { prompt: 10, completion: 4, ..Usage::default() }));
@@ -311,7 +328,7 @@ mod tests {
             event(data.as_bytes(), &mut seen);
         }
         assert_eq!((seen.usage, seen.written, seen.hidden, seen.finished), (None, 5 + 7, Hidden::None, 0));
-        assert_eq!(seen.usage_so_far.map(|usage| (usage.prompt, usage.cache_read)), Some((97, 90)));
+        assert_eq!(seen.usage_so_far.map(|usage| (usage.prompt, usage.cache_read)), Some((97, Some(90))));
         for data in [
             r#"{"type":"content_block_start","index":2,"content_block":{"type":"thinking","thinking":""}}"#,
             r#"{"type":"content_block_delta","index":2,"delta":{"type":"thinking_delta","thinking":"mm"}}"#,
@@ -321,7 +338,7 @@ mod tests {
         ] {
             event(data.as_bytes(), &mut seen);
         }
-        let usage = Usage { prompt: 97, completion: 15, cache_read: 90, ..Usage::default() };
+        let usage = Usage { prompt: 97, completion: 15, cache_read: Some(90), ..Usage::default() };
         assert_eq!((seen.usage, seen.hidden, seen.thought), (Some(usage), Hidden::Begun, 2));
         assert!(seen.done && seen.finished == 1 && !seen.error);
         event(br#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, &mut seen);

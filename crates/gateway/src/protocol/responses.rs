@@ -243,7 +243,8 @@ mod tests {
     #[test]
     fn usage_is_read_from_answers_and_from_the_last_event() {
         let counts = r#"{"input_tokens":36,"input_tokens_details":{"cached_tokens":12},"output_tokens":87,"output_tokens_details":{"reasoning_tokens":64},"total_tokens":123}"#;
-        let expected = Usage { prompt: 36, completion: 87, cache_read: 12, reasoning: 64, ..Usage::default() };
+        let expected =
+            Usage { prompt: 36, completion: 87, cache_read: Some(12), reasoning: Some(64), ..Usage::default() };
         let mut answered = Seen::default();
         whole(format!(r#"{{"id":"resp_1","usage":{counts}}}"#).as_bytes(), &mut answered);
         assert_eq!((answered.usage, answered.answer_id.as_deref()), (Some(expected), Some("resp_1")));

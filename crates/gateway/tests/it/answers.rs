@@ -296,6 +296,7 @@ async fn what_is_under_way_is_listed_for_the_platform_alone() {
         (&live[0]["token_name"], &live[0]["model"], &live[0]["provider"]),
         (&json!("free"), &json!("gpt-4o"), &json!("openai"))
     );
+    assert_eq!(live[0]["protocol"], "chat");
     assert_eq!((&live[0]["state"], &live[1]["state"]), (&json!("answering"), &json!("asking")));
     assert!(live[0]["bytes"].as_u64().unwrap() > 100 && live[1]["bytes"] == 0, "{live:?}");
     assert!(

@@ -5,6 +5,7 @@
 
 mod answers;
 mod billing;
+mod details;
 mod endpoints;
 mod fallbacks;
 mod keys;

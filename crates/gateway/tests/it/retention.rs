@@ -21,6 +21,7 @@ fn request(n: usize, at: Timestamp) -> NewRequest {
         duration_ms: 1,
         error_message: String::new(),
         estimated: false,
+        detail: Default::default(),
         created_at: at,
     }
 }

@@ -158,6 +158,7 @@ fn row(n: u64) -> NewRequest {
         duration_ms: (mixed % 30_000) as i64,
         error_message: String::new(),
         estimated: false,
+        detail: Default::default(),
         created_at: Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now) - back,
     }
 }

@@ -38,6 +38,8 @@ pub struct Reply {
     pub stream: bool,
     include_usage: bool,
     pub prompt_tokens: i64,
+    /// The conversation before the last message: a provider has it in its cache.
+    pub cached_tokens: i64,
     pub completion_tokens: i64,
 }
 
@@ -59,6 +61,7 @@ pub fn answer(request: &Request, id: String) -> Reply {
         stream: request.stream,
         include_usage: request.stream_options.as_ref().is_some_and(|o| o.include_usage),
         prompt_tokens: request.messages.iter().map(|m| words(m.text())).sum(),
+        cached_tokens: request.messages.iter().rev().skip(1).map(|m| words(m.text())).sum(),
         completion_tokens: words(&text),
         text,
     }
@@ -68,6 +71,7 @@ impl Reply {
     fn usage(&self) -> Value {
         json!({
             "prompt_tokens": self.prompt_tokens,
+            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
         })

@@ -72,6 +72,7 @@ pub struct Used {
     pub model: String,
     pub is_stream: bool,
     pub prompt_tokens: i64,
+    pub cached_tokens: i64,
     pub completion_tokens: i64,
     pub quota: i64,
     pub elapsed_ms: i64,
@@ -371,6 +372,7 @@ impl Family {
             model: reply.model.clone(),
             is_stream: reply.stream,
             prompt_tokens: reply.prompt_tokens,
+            cached_tokens: reply.cached_tokens,
             completion_tokens: reply.completion_tokens,
             quota,
             elapsed_ms: began.elapsed().as_millis() as i64,
@@ -378,7 +380,8 @@ impl Family {
         };
         if self.switches.is(|s| &s.upstream_down) {
             let text = "do request failed";
-            used = Used { prompt_tokens: 0, completion_tokens: 0, quota: 0, error: Some(text), ..used };
+            used =
+                Used { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, quota: 0, error: Some(text), ..used };
             if self.switches.is(|s| &s.log_errors) {
                 self.write(used);
             }

@@ -69,6 +69,7 @@ struct Spent {
     alias: Option<String>,
     spend: f64,
     prompt_tokens: i64,
+    cached_tokens: i64,
     completion_tokens: i64,
     began: Timestamp,
     first_token: Timestamp,
@@ -225,10 +226,15 @@ impl Proxy {
 
     async fn write(&self, spent: Spent) -> sqlx::Result<()> {
         let at = "TIMESTAMP '1970-01-01' + CAST(? AS BIGINT) * INTERVAL '1 millisecond'";
-        let mut metadata = json!({"user_api_key_alias": spent.alias});
-        if let (Some(error), Some(metadata)) = (spent.error, metadata.as_object_mut()) {
-            metadata.insert("error_information".to_owned(), json!({"error_message": error, "error_code": "500"}));
-        }
+        // Of a failure there is no usage, and no count of tries in old releases.
+        let metadata = match spent.error {
+            Some(error) => json!({"user_api_key_alias": spent.alias, "additional_usage_values": {},
+                "error_information": {"error_message": error, "error_code": "500"}}),
+            None => json!({"user_api_key_alias": spent.alias, "additional_usage_values": {
+                "prompt_tokens_details": {"cached_tokens": spent.cached_tokens, "audio_tokens": null},
+                "completion_tokens_details": {"reasoning_tokens": 0}},
+                "attempted_retries": if self.options.schema == Schema::Current { json!(0) } else { Value::Null }}),
+        };
         let (late, marks) = match self.options.schema {
             Schema::Current => (", status, request_duration_ms", ", ?, CAST(? AS INTEGER)"),
             Schema::Old => ("", ""),
@@ -453,6 +459,7 @@ async fn chat(State(lite): State<Lite>, headers: HeaderMap, body: Bytes) -> Hand
         alias: key.and_then(|key| key.alias),
         spend: prompt_tokens as f64 * input + completion_tokens as f64 * output,
         prompt_tokens,
+        cached_tokens: count(reply.cached_tokens),
         completion_tokens,
         began,
         // The first token of a stream comes before its end; other answers come at once.

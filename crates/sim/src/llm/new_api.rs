@@ -78,7 +78,16 @@ impl Family {
 fn log_row(new: &Family, used: &Used) -> (String, Vec<Arg>) {
     let mut columns = vec!["user_id", "created_at", "type", "content", "username", "token_name", "model_name", "quota"];
     columns.extend(["prompt_tokens", "completion_tokens", "channel_id", "use_time", "is_stream", "token_id", "other"]);
-    let other = json!({"model_ratio": 0.075, "frt": -1000.0, "upstream_model_name": used.model}).to_string();
+    let first_byte = if used.is_stream { used.elapsed_ms as f64 } else { -1000.0 };
+    let mut other = json!({
+        "model_ratio": 0.075, "frt": first_byte, "upstream_model_name": used.model,
+        "request_path": "/v1/chat/completions", "admin_info": {"use_channel": [CHANNEL.to_string()]},
+    });
+    if let (None, Some(other)) = (used.error, other.as_object_mut()) {
+        // There in every row of a chat that was answered, whatever the provider said.
+        other.insert("cache_tokens".to_owned(), used.cached_tokens.into());
+        other.insert("cache_ratio".to_owned(), 1.0.into());
+    }
     let mut args = with![
         ROOT,
         now(),
@@ -95,7 +104,7 @@ fn log_row(new: &Family, used: &Used) -> (String, Vec<Arg>) {
         used.elapsed_ms / 1000,
         used.is_stream,
         used.token.id,
-        other,
+        other.to_string(),
     ];
     if new.options.schema == Schema::Current {
         columns.push("request_id");

@@ -257,7 +257,13 @@ impl Bench {
 
     /// One chat; answers the status and the body.
     pub async fn chat(&self, key: &Secret, model: &str, text: &str, stream: bool) -> (u16, String) {
-        let body = json!({"model": model, "messages": [{"role": "user", "content": text}], "stream": stream});
+        self.converse(key, model, &[text], stream).await
+    }
+
+    /// A chat of several messages. The provider has all but the last one in its cache.
+    pub async fn converse(&self, key: &Secret, model: &str, texts: &[&str], stream: bool) -> (u16, String) {
+        let messages: Vec<Value> = texts.iter().map(|text| json!({"role": "user", "content": text})).collect();
+        let body = json!({"model": model, "messages": messages, "stream": stream});
         let request = self.http.post(self.gateway.chat_url()).bearer_auth(key.expose()).json(&body);
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();

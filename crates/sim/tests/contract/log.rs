@@ -97,6 +97,32 @@ on_every_log! {
         assert_eq!(bench.log().token_used(Token::Id(&a.gateway_id)).await.unwrap(), None);
     }
 
+    async fn what_came_from_a_cache_is_told_where_the_log_says_it(bench: Bench) {
+        let key = bench.create("inst-cached", None).await;
+        let texts = ["one two three four", "five"];
+        for stream in [false, true] {
+            let (status, body) = bench.converse(key.key.as_ref().unwrap(), "gpt-4o-mini", &texts, stream).await;
+            assert_eq!(status, 200, "{body}");
+        }
+        bench.written().await;
+        let rows = bench.rows().await;
+        assert_eq!(rows.len(), 2);
+        for row in &rows {
+            let detail = &row.detail;
+            if bench.is("one-api") {
+                assert_eq!(detail, &Default::default(), "its log has no column for any of it");
+                continue;
+            }
+            assert_eq!((row.prompt_tokens, detail.told_input_tokens, detail.cache_read_tokens), (5, Some(5), Some(4)));
+            assert_eq!(detail.cache_write_tokens.unwrap_or(0), 0);
+            assert_eq!(detail.protocol, "chat");
+            let knows_tries = bench.is("new-api") || bench.setup.schema == Schema::Current;
+            assert_eq!(detail.retries, knows_tries.then_some(0));
+            // The real LiteLLM may take an answer in one piece for a short stream.
+            assert_eq!(detail.first_byte_ms.is_some(), row.is_stream, "{row:?}");
+        }
+    }
+
     async fn failures_are_rows_where_the_gateway_writes_them(bench: Bench) {
         let key = bench.create("inst-fail", None).await;
         bench.provider_down();

@@ -2,10 +2,10 @@
 //! request, but become visible, in batches, after its end. Money is a float of dollars, and costs are finer than our units:
 //! a row has its rounded units and the rest, and sums are rounded once.
 
-use super::{Clockwork, LogKind, Result, Server, Statements, Tables, refused};
+use super::{Clockwork, LogKind, Result, Server, Statements, Tables, refused, said};
 
 pub const KIND: LogKind =
-    LogKind { name: "litellm", servers: &[Server::Postgres], statements, tables: &[LOGS, TOKENS] };
+    LogKind { name: "litellm", servers: &[Server::Postgres], statements, said: said::litellm, tables: &[LOGS, TOKENS] };
 
 const LOGS: &str = "LiteLLM_SpendLogs";
 const TOKENS: &str = "LiteLLM_VerificationToken";
@@ -16,6 +16,10 @@ const USD: &str = "CAST(COALESCE(s.spend, 0) AS NUMERIC)";
 const QUOTA: &str = "CAST(ROUND(CAST(COALESCE(s.spend, 0) AS NUMERIC) * 500000) AS BIGINT)";
 const REST: &str = "CAST(ROUND(CAST(COALESCE(s.spend, 0) AS NUMERIC) * 1000000000) \
      - ROUND(CAST(COALESCE(s.spend, 0) AS NUMERIC) * 500000) * 2000 AS BIGINT)";
+
+/// What `said::litellm` reads: the parts of the usage that have no column, and the tries. The rest of the metadata is long.
+const SAID: &str = "CAST(jsonb_build_object('more', s.metadata->'additional_usage_values', 'usage', s.metadata->'usage_object', \
+     'retries', s.metadata->'attempted_retries') AS TEXT)";
 
 fn statements(_: Server, tables: &Tables) -> Result<Statements> {
     if !tables.has(LOGS, "request_id") {
@@ -98,6 +102,13 @@ impl Sql<'_> {
             ),
             ms("s.\"endTime\""),
             REST.to_owned(),
+            SAID.to_owned(),
+            "COALESCE(s.call_type, '')".to_owned(),
+            // Only streams have a first byte of their own.
+            format!(
+                "CASE WHEN s.\"completionStartTime\" < s.\"endTime\" THEN {} END",
+                int("ROUND(EXTRACT(EPOCH FROM s.\"completionStartTime\" - s.\"startTime\") * 1000)")
+            ),
         ];
         format!("SELECT {} {}", columns.join(", "), self.from())
     }

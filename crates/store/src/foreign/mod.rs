@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use base::Secret;
 use jiff::Timestamp;
 
-use crate::request::RequestType;
+use crate::request::{Detail, RequestType};
 use crate::row::Value;
 use crate::{Error, Result, args};
 
@@ -14,6 +14,7 @@ mod litellm;
 mod new_api;
 mod one_api;
 mod position;
+mod said;
 mod source;
 
 pub use position::Position;
@@ -27,6 +28,8 @@ pub struct LogKind {
     pub servers: &'static [Server],
     /// Builds the statements for the existing columns; fails if this is not a log of this kind.
     statements: fn(Server, &Tables) -> Result<Statements>,
+    /// Reads what a row says in JSON.
+    said: said::Read,
     tables: &'static [&'static str],
 }
 
@@ -90,6 +93,8 @@ pub struct ForeignRow {
     pub duration_ms: i64,
     /// Empty unless the request failed.
     pub error_message: String,
+    /// What else the log says of it.
+    pub detail: Detail,
     pub created_at: Timestamp,
 }
 
@@ -198,8 +203,12 @@ impl ForeignLog {
 
     /// The position of the newest row; `None` for an empty log.
     pub async fn newest(&self) -> Result<Option<Position>> {
-        let rows = self.source.rows(&self.statements.newest, vec![]).await?;
+        let rows = self.rows(&self.statements.newest, vec![]).await?;
         Ok(rows.into_iter().next().map(|row| row.position))
+    }
+
+    async fn rows(&self, sql: &str, args: Vec<Value>) -> Result<Vec<ForeignRow>> {
+        self.source.rows(sql, args, self.kind.said).await
     }
 
     /// The rows after a position, in order.
@@ -210,7 +219,7 @@ impl ForeignLog {
             _ => return Err(refused(self.kind, format_args!("has no position {position}"))),
         };
         args.push(Value::from(limit));
-        self.source.rows(&self.statements.after, args).await
+        self.rows(&self.statements.after, args).await
     }
 
     /// The rows with these ids that exist now, in order.
@@ -226,7 +235,7 @@ impl ForeignLog {
             let sql = format!("{by_id} WHERE {condition} ORDER BY id LIMIT ?");
             let mut args: Vec<_> = some.iter().flat_map(|range| args![*range.start(), *range.end()]).collect();
             args.push(Value::from(limit - found.len()));
-            found.extend(self.source.rows(&sql, args).await?);
+            found.extend(self.rows(&sql, args).await?);
         }
         Ok(found)
     }

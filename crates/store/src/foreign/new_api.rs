@@ -4,12 +4,13 @@
 //! subtracted.
 
 use super::one_api::Log;
-use super::{LogKind, Result, Server, Statements, Tables, refused};
+use super::{LogKind, Result, Server, Statements, Tables, refused, said};
 
 pub const KIND: LogKind = LogKind {
     name: "new-api",
     servers: &[Server::Sqlite, Server::MySql, Server::Postgres],
     statements,
+    said: said::new_api,
     tables: &["logs", "tokens", "users"],
 };
 
@@ -26,6 +27,7 @@ fn statements(server: Server, tables: &Tables) -> Result<Statements> {
         // In whole seconds: a request of less than a second has 0.
         duration_ms: "use_time * 1000",
         error_message: "CASE WHEN type = 5 THEN SUBSTR(COALESCE(content, ''), 1, 1000) ELSE '' END",
+        said: if tables.has("logs", "other") { "COALESCE(other, '')" } else { "''" },
         quota_of_sums: "CASE WHEN type = 6 THEN -COALESCE(quota, 0) ELSE COALESCE(quota, 0) END",
         types_of_sums: "type IN (2, 6)",
         live_tokens: if tables.has("tokens", "deleted_at") { "t.deleted_at IS NULL" } else { "1 = 1" },

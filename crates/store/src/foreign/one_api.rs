@@ -2,12 +2,13 @@
 //!
 //! one-api does not log failures. Type 5 is a test of a channel, without a token.
 
-use super::{Clockwork, LogKind, Result, Server, Statements, Tables, refused};
+use super::{Clockwork, LogKind, Result, Server, Statements, Tables, refused, said};
 
 pub const KIND: LogKind = LogKind {
     name: "one-api",
     servers: &[Server::Sqlite, Server::MySql, Server::Postgres],
     statements,
+    said: said::nothing,
     tables: &["logs", "tokens", "users"],
 };
 
@@ -24,6 +25,7 @@ fn statements(server: Server, tables: &Tables) -> Result<Statements> {
         // In milliseconds; releases before 0.6.11 have no duration.
         duration_ms: tables.or("logs", "elapsed_time", "0"),
         error_message: "''",
+        said: "''",
         quota_of_sums: "COALESCE(quota, 0)",
         types_of_sums: "type = 2",
         live_tokens: "1 = 1",
@@ -37,6 +39,8 @@ pub struct Log<'a> {
     pub tables: &'a Tables,
     pub duration_ms: &'a str,
     pub error_message: &'a str,
+    /// What a row says in JSON.
+    pub said: &'a str,
     pub quota_of_sums: &'a str,
     pub types_of_sums: &'a str,
     pub live_tokens: &'a str,
@@ -79,6 +83,10 @@ impl Log<'_> {
             self.server.int("COALESCE(created_at, 0) * 1000"),
             // The gateway charges whole units.
             self.server.int("0"),
+            self.said.to_owned(),
+            // The path of a call and the time of the first byte are in the JSON, where they are known.
+            "''".to_owned(),
+            self.server.int("NULL"),
         ];
         format!("SELECT {} FROM logs", columns.join(", "))
     }

@@ -11,6 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ColumnIndex, Decode, Executor as _, SqlSafeStr as _, SqlStr, Type};
 
+use super::said::{Read, Said};
 use super::{ForeignRow, Position, Sums, TokenUse};
 use crate::db::sqlite_path;
 use crate::request::RequestType;
@@ -166,8 +167,8 @@ impl Source {
         select!(self, sql, args![table], read_name)
     }
 
-    pub async fn rows(&self, sql: &str, args: Vec<Value>) -> Result<Vec<ForeignRow>> {
-        select!(self, sql, args, read_row)
+    pub async fn rows(&self, sql: &str, args: Vec<Value>, said: Read) -> Result<Vec<ForeignRow>> {
+        select!(self, sql, args, |row| read_row(row, said))
     }
 
     pub async fn sums(&self, sql: &str, args: Vec<Value>) -> Result<Vec<Sums>> {
@@ -234,9 +235,12 @@ fn read_name<'r, R: Readable<'r>>(row: &'r R) -> Result<String> {
     row.text(0)
 }
 
-fn read_row<'r, R: Readable<'r>>(row: &'r R) -> Result<ForeignRow> {
+fn read_row<'r, R: Readable<'r>>(row: &'r R, said: Read) -> Result<ForeignRow> {
     let (id, at, request_id) = (row.int(0)?, row.int(1)?, row.text(2)?);
     let (channel, provider) = (row.int(5)?, row.text(6)?);
+    let prompt_tokens = row.int(9)?;
+    let (json, call) = (row.text(16)?, row.text(17)?);
+    let detail = said(Said { json: &json, prompt_tokens, call: &call, first_byte_ms: row.maybe_int(18)? });
     Ok(ForeignRow {
         position: match id {
             0 => Position::Time { at: time(at), request_id: request_id.clone() },
@@ -248,11 +252,12 @@ fn read_row<'r, R: Readable<'r>>(row: &'r R) -> Result<ForeignRow> {
         provider: if channel > 0 { format!("ch-{channel}") } else { provider },
         kind: RequestType::new(row.int(7)?),
         is_stream: row.int(8)? != 0,
-        prompt_tokens: row.int(9)?,
+        prompt_tokens,
         completion_tokens: row.int(10)?,
         quota: row.int(11)?,
         duration_ms: row.int(12)?,
         error_message: row.text(13)?,
+        detail,
         created_at: time(row.int(14)?),
         quota_rest: row.int(15)?,
     })
@@ -291,7 +296,11 @@ mod tests {
         let source = Source::open(&Secret::new(url), "test").await.unwrap();
         assert!(source.columns("written_by_us").await.unwrap().is_empty());
         let name = format!("written_by_us_{}", std::process::id());
-        let refusal = source.rows(&format!("CREATE TABLE {name} (id INTEGER)"), vec![]).await.unwrap_err().to_string();
+        let refusal = source
+            .rows(&format!("CREATE TABLE {name} (id INTEGER)"), vec![], super::super::said::nothing)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(refusal.to_lowercase().replace(['-', ' '], "").contains("readonly"), "{refusal}");
         assert!(source.columns(&name).await.unwrap().is_empty());
         source.close().await;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use base::Zone;
 use jiff::Timestamp;
 
-use super::{Sums, date_of, sums, upsert};
+use super::{COLUMNS, Sums, date_of, sums, upsert};
 use crate::db::{Lock, Record, Row, Value};
 use crate::{Conn, Db, Error, Result, Tx, args, record};
 
@@ -144,8 +144,7 @@ struct Slot {
 }
 
 impl Record for Slot {
-    const COLUMNS: &'static str =
-        "slot, model, provider, requests, errors, prompt_tokens, completion_tokens, quota, quota_rest";
+    const COLUMNS: &'static str = "slot, model, provider";
     fn from_row(row: &Row) -> Result<Slot> {
         let (model, provider) = (row.get("model")?, row.get("provider")?);
         Ok(Slot { slot: row.get("slot")?, model, provider, sums: sums(row)? })
@@ -160,9 +159,10 @@ async fn rebuild_token(tx: &mut Tx, zone: &Zone, token: &str) -> Result<usize> {
     let mut read = 0;
     loop {
         let sql = format!(
-            "SELECT {} FROM usage_slot WHERE token_name = ? AND (slot, model, provider) > (?, ?, ?) \
+            "SELECT {}, {} FROM usage_slot WHERE token_name = ? AND (slot, model, provider) > (?, ?, ?) \
              ORDER BY slot, model, provider LIMIT ?",
-            Slot::COLUMNS
+            Slot::COLUMNS,
+            COLUMNS.join(", ")
         );
         let page: Vec<Slot> = tx.all(&sql, args![token, after.0, &after.1, &after.2, PAGE]).await?;
         let Some(last) = page.last() else { break };

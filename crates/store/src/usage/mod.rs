@@ -36,7 +36,27 @@ pub struct Sums {
     /// Whole units, and what is left of the exact cost in billionths of a dollar: see `quota`.
     pub units: i64,
     pub rest: i64,
+    /// Parts of the tokens, as far as they are known.
+    pub cache_read_tokens: i64,
+    pub cache_write_tokens: i64,
+    pub reasoning_tokens: i64,
+    /// The input of the requests that say how much of it was read from a cache: what `cache_read_tokens` is a part of.
+    pub told_input_tokens: i64,
 }
+
+/// The columns of the sums, in every table that has them.
+const COLUMNS: [&str; 10] = [
+    "requests",
+    "errors",
+    "prompt_tokens",
+    "completion_tokens",
+    "quota",
+    "quota_rest",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "told_input_tokens",
+];
 
 /// Billionths of a dollar per quota unit.
 const NANO_PER_UNIT: i64 = 2_000;
@@ -52,6 +72,10 @@ impl Sums {
                 completion_tokens: request.completion_tokens,
                 units: request.quota,
                 rest,
+                cache_read_tokens: request.detail.cache_read_tokens.unwrap_or(0),
+                cache_write_tokens: request.detail.cache_write_tokens.unwrap_or(0),
+                reasoning_tokens: request.detail.reasoning_tokens.unwrap_or(0),
+                told_input_tokens: request.detail.told_input_tokens.unwrap_or(0),
             },
             RequestType::REFUND => Sums { errors: 1, units: -request.quota, rest: -rest, ..Sums::default() },
             _ => Sums { errors: 1, ..Sums::default() },
@@ -72,6 +96,22 @@ impl Sums {
         self.prompt_tokens + self.completion_tokens
     }
 
+    /// The sums in the order of `COLUMNS`.
+    fn values(&self) -> Vec<Value> {
+        args![
+            self.requests,
+            self.errors,
+            self.prompt_tokens,
+            self.completion_tokens,
+            self.units,
+            self.rest,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.reasoning_tokens,
+            self.told_input_tokens
+        ]
+    }
+
     /// The number of rows: successful ones, others, or both.
     pub fn rows(&self, succeeded: Option<bool>) -> i64 {
         match succeeded {
@@ -90,6 +130,10 @@ impl std::ops::AddAssign for Sums {
         self.completion_tokens += other.completion_tokens;
         self.units += other.units;
         self.rest += other.rest;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+        self.told_input_tokens += other.told_input_tokens;
     }
 }
 
@@ -101,6 +145,10 @@ impl std::ops::SubAssign for Sums {
         self.completion_tokens -= other.completion_tokens;
         self.units -= other.units;
         self.rest -= other.rest;
+        self.cache_read_tokens -= other.cache_read_tokens;
+        self.cache_write_tokens -= other.cache_write_tokens;
+        self.reasoning_tokens -= other.reasoning_tokens;
+        self.told_input_tokens -= other.told_input_tokens;
     }
 }
 
@@ -108,7 +156,11 @@ impl std::ops::SubAssign for Sums {
 const TOTALS: &str = "CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests, CAST(COALESCE(SUM(errors), 0) AS BIGINT) AS errors, \
     CAST(COALESCE(SUM(prompt_tokens), 0) AS BIGINT) AS prompt_tokens, \
     CAST(COALESCE(SUM(completion_tokens), 0) AS BIGINT) AS completion_tokens, CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS quota, \
-    CAST(COALESCE(SUM(quota_rest), 0) AS BIGINT) AS quota_rest";
+    CAST(COALESCE(SUM(quota_rest), 0) AS BIGINT) AS quota_rest, \
+    CAST(COALESCE(SUM(cache_read_tokens), 0) AS BIGINT) AS cache_read_tokens, \
+    CAST(COALESCE(SUM(cache_write_tokens), 0) AS BIGINT) AS cache_write_tokens, \
+    CAST(COALESCE(SUM(reasoning_tokens), 0) AS BIGINT) AS reasoning_tokens, \
+    CAST(COALESCE(SUM(told_input_tokens), 0) AS BIGINT) AS told_input_tokens";
 
 /// The same over rows of the log.
 pub(crate) const ROW_TOTALS: &str = "CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS requests, \
@@ -116,7 +168,11 @@ pub(crate) const ROW_TOTALS: &str = "CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN prompt_tokens ELSE 0 END), 0) AS BIGINT) AS prompt_tokens, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN completion_tokens ELSE 0 END), 0) AS BIGINT) AS completion_tokens, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN quota WHEN type = 6 THEN -quota ELSE 0 END), 0) AS BIGINT) AS quota, \
-    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN quota_rest WHEN type = 6 THEN -quota_rest ELSE 0 END), 0) AS BIGINT) AS quota_rest";
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN quota_rest WHEN type = 6 THEN -quota_rest ELSE 0 END), 0) AS BIGINT) AS quota_rest, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN cache_read_tokens END), 0) AS BIGINT) AS cache_read_tokens, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN cache_write_tokens END), 0) AS BIGINT) AS cache_write_tokens, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN reasoning_tokens END), 0) AS BIGINT) AS reasoning_tokens, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN told_input_tokens END), 0) AS BIGINT) AS told_input_tokens";
 
 fn sums(row: &Row) -> Result<Sums> {
     Ok(Sums {
@@ -126,6 +182,10 @@ fn sums(row: &Row) -> Result<Sums> {
         completion_tokens: row.get("completion_tokens")?,
         units: row.get("quota")?,
         rest: row.get("quota_rest")?,
+        cache_read_tokens: row.get("cache_read_tokens")?,
+        cache_write_tokens: row.get("cache_write_tokens")?,
+        reasoning_tokens: row.get("reasoning_tokens")?,
+        told_input_tokens: row.get("told_input_tokens")?,
     })
 }
 
@@ -213,19 +273,17 @@ pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[(&NewRequest, i64)
 
 async fn upsert(tx: &mut Tx, table: &str, key: &str, rows: Vec<([Value; 4], Sums)>) -> Result<()> {
     for batch in rows.chunks(BATCH) {
-        let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
-        let add = ["requests", "errors", "prompt_tokens", "completion_tokens", "quota", "quota_rest"]
-            .map(|column| format!("{column} = {table}.{column} + excluded.{column}"))
-            .join(", ");
+        let each = 4 + COLUMNS.len();
+        let marks = vec![format!("({})", vec!["?"; each].join(", ")); batch.len()].join(", ");
+        let add = COLUMNS.map(|column| format!("{column} = {table}.{column} + excluded.{column}")).join(", ");
         let sql = format!(
-            "INSERT INTO {table} ({key}, requests, errors, prompt_tokens, completion_tokens, quota, quota_rest) VALUES {marks} \
-             ON CONFLICT ({key}) DO UPDATE SET {add}"
+            "INSERT INTO {table} ({key}, {}) VALUES {marks} ON CONFLICT ({key}) DO UPDATE SET {add}",
+            COLUMNS.join(", ")
         );
-        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 10);
+        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * each);
         for (key, sums) in batch {
             args.extend(key.iter().cloned());
-            let (prompt, completion) = (sums.prompt_tokens, sums.completion_tokens);
-            args.extend(args![sums.requests, sums.errors, prompt, completion, sums.units, sums.rest]);
+            args.extend(sums.values());
         }
         tx.run(&sql, args).await?;
     }

@@ -2,33 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::{BATCH, Keyed, Sums, TOTALS};
+use super::{BATCH, COLUMNS, Keyed, Sums, TOTALS};
 use crate::db::Value;
 use crate::{Conn, Db, Result, Tx, args};
-
-const COLUMNS: &str = "requests, errors, prompt_tokens, completion_tokens, quota, quota_rest";
 
 /// Adds to the totals, in the order of the tokens.
 pub(super) async fn add(tx: &mut Tx, tokens: &BTreeMap<&str, Sums>) -> Result<()> {
     let tokens: Vec<(&&str, &Sums)> = tokens.iter().collect();
-    let add = COLUMNS.split(", ").map(|column| format!("{column} = usage_total.{column} + excluded.{column}"));
-    let add = add.collect::<Vec<_>>().join(", ");
+    let add = COLUMNS.map(|column| format!("{column} = usage_total.{column} + excluded.{column}")).join(", ");
+    let (columns, each) = (COLUMNS.join(", "), 1 + COLUMNS.len());
     for batch in tokens.chunks(BATCH) {
-        let marks = vec!["(?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
+        let marks = vec![format!("({})", vec!["?"; each].join(", ")); batch.len()].join(", ");
         let sql = format!(
-            "INSERT INTO usage_total (token_name, {COLUMNS}) VALUES {marks} ON CONFLICT (token_name) DO UPDATE SET {add}"
+            "INSERT INTO usage_total (token_name, {columns}) VALUES {marks} ON CONFLICT (token_name) DO UPDATE SET {add}"
         );
-        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 7);
+        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * each);
         for (token, sums) in batch {
-            args.extend(args![
-                **token,
-                sums.requests,
-                sums.errors,
-                sums.prompt_tokens,
-                sums.completion_tokens,
-                sums.units,
-                sums.rest
-            ]);
+            args.push(Value::from(**token));
+            args.extend(sums.values());
         }
         tx.run(&sql, args).await?;
     }
@@ -37,7 +28,7 @@ pub(super) async fn add(tx: &mut Tx, tokens: &BTreeMap<&str, Sums>) -> Result<()
 
 /// The totals of every token.
 pub async fn totals(db: &Db) -> Result<Vec<Keyed>> {
-    db.all(&format!("SELECT token_name AS key, {COLUMNS} FROM usage_total"), args![]).await
+    db.all(&format!("SELECT token_name AS key, {} FROM usage_total", COLUMNS.join(", ")), args![]).await
 }
 
 /// The total of a token by its days. Quotas use this, because the stored total is too small while a replica of an older
@@ -83,10 +74,9 @@ crate::record! { struct Token { key: String, differs: bool } }
 /// Compares the totals with the sums of days and corrects them; returns how many were wrong. They are wrong if a
 /// replica of an older release, which does not update them, wrote rows during an upgrade.
 pub async fn recount(db: &Db) -> Result<u64> {
+    let same = COLUMNS.map(|column| format!("t.{column} = d.{column}")).join(" AND ");
     let sql = format!(
-        "SELECT d.token_name AS key, CAST(CASE WHEN t.requests = d.requests AND t.errors = d.errors \
-         AND t.prompt_tokens = d.prompt_tokens AND t.completion_tokens = d.completion_tokens AND t.quota = d.quota AND t.quota_rest = d.quota_rest \
-         THEN 0 ELSE 1 END AS BIGINT) AS differs FROM (SELECT token_name, {TOTALS} FROM usage_daily WHERE token_name > ? \
+        "SELECT d.token_name AS key, CAST(CASE WHEN {same} THEN 0 ELSE 1 END AS BIGINT) AS differs FROM (SELECT token_name, {TOTALS} FROM usage_daily WHERE token_name > ? \
          GROUP BY token_name ORDER BY token_name LIMIT {COMPARED}) d LEFT JOIN usage_total t ON t.token_name = d.token_name \
          ORDER BY d.token_name"
     );
@@ -110,8 +100,9 @@ async fn correct(db: &Db, token: &str) -> Result<()> {
     tx.lock(crate::db::Lock::UsageDays).await?;
     tx.run("DELETE FROM usage_total WHERE token_name = ?", args![token]).await?;
     let sql = format!(
-        "INSERT INTO usage_total (token_name, {COLUMNS}) SELECT token_name, {TOTALS} FROM usage_daily WHERE token_name = ? \
-         GROUP BY token_name"
+        "INSERT INTO usage_total (token_name, {}) SELECT token_name, {TOTALS} FROM usage_daily WHERE token_name = ? \
+         GROUP BY token_name",
+        COLUMNS.join(", ")
     );
     tx.run(&sql, args![token]).await?;
     tx.commit().await

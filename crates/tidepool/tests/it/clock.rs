@@ -211,6 +211,7 @@ on_both! {
             duration_ms: 1,
             error_message: String::new(),
             estimated: false,
+            detail: Default::default(),
             created_at: at,
         };
         let mut tx = app.db.begin().await.unwrap();

@@ -263,7 +263,7 @@ on_both! {
             let row = NewRequest {
                 request_id: base::id::fresh(), token_name: ids[0].clone(), model: "gpt-4o".into(), provider: "ch-1".into(), kind: store::request_log::RequestType::SUCCESS,
                 is_stream: false, prompt_tokens: tokens, completion_tokens: 0, quota: 1, duration_ms: 1, error_message: String::new(),
-                estimated: false, created_at: site.app.clock.now(),
+                estimated: false, detail: Default::default(), created_at: site.app.clock.now(),
             };
             let mut tx = site.app.db.begin().await.unwrap();
             request_log::add(&mut tx, &site.app.zone, &[row]).await.unwrap();

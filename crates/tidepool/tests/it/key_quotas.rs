@@ -28,6 +28,7 @@ async fn spend(site: &Site, token: &str, quota: i64) {
         duration_ms: 1,
         error_message: String::new(),
         estimated: false,
+        detail: Default::default(),
         created_at: site.app.clock.now(),
     };
     let mut tx = site.app.db.begin().await.unwrap();

@@ -418,6 +418,7 @@ async fn a_spent_day_switches_the_key_off_until_midnight() {
         duration_ms: 1,
         error_message: String::new(),
         estimated: false,
+        detail: Default::default(),
         created_at: site.app.clock.now(),
     };
     let mut tx = site.app.db.begin().await.unwrap();

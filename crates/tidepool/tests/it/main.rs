@@ -58,6 +58,7 @@ mod real;
 mod reconcile;
 mod repairs;
 mod replicas;
+mod request_details;
 mod retention;
 mod roles;
 mod second_factor;

@@ -260,6 +260,7 @@ pub async fn add(site: &Site, id: &str, tokens: i64) {
         duration_ms: 1,
         error_message: String::new(),
         estimated: false,
+        detail: Default::default(),
         created_at: site.app.clock.now(),
     };
     let mut tx = site.app.db.begin().await.unwrap();
@@ -311,8 +312,14 @@ async fn totals_of_an_older_database(database: Database) {
     }
     store::migrate::run(&db).await.unwrap();
     let totals = store::usage::totals(&db).await.unwrap();
-    let sums =
-        store::usage::Sums { requests: 5, errors: 2, prompt_tokens: 20, completion_tokens: 40, units: 10, rest: 0 };
+    let sums = store::usage::Sums {
+        requests: 5,
+        errors: 2,
+        prompt_tokens: 20,
+        completion_tokens: 40,
+        units: 10,
+        ..Default::default()
+    };
     assert_eq!(totals.iter().map(|t| (t.key.as_str(), t.sums)).collect::<Vec<_>>(), [("a0", sums)]);
     assert_eq!(store::usage::recount(&db).await.unwrap(), 0);
 }

@@ -117,6 +117,7 @@ on_both! {
         let request = store::request_log::NewRequest {
             request_id: base::id::fresh(), token_name: "t".into(), model: "m".into(), provider: "p".into(), kind: store::request_log::RequestType::SUCCESS, is_stream: false,
             prompt_tokens: 1, completion_tokens: 1, quota: 1, duration_ms: 1, error_message: String::new(), estimated: false,
+ detail: Default::default(),
             created_at: site.app.clock.now(),
         };
         let add = async |zone: &Zone| {

@@ -182,6 +182,7 @@ mod tests {
             quota_rest: 0,
             duration_ms: 0,
             error_message: String::new(),
+            detail: Default::default(),
             created_at,
         }
     }

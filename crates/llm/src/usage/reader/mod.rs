@@ -280,6 +280,7 @@ impl Inner {
             duration_ms: row.duration_ms,
             error_message: row.error_message,
             estimated: false,
+            detail: row.detail,
             created_at: row.created_at,
         };
         ExactRequest { request, quota_rest }

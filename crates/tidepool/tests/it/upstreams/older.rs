@@ -43,6 +43,7 @@ async fn older_records_are_kept(database: Database) {
             duration_ms: 1,
             error_message: String::new(),
             estimated: false,
+            detail: Default::default(),
             created_at: "2026-11-15T12:00:00Z".parse().unwrap(),
         },
         quota_rest: -800,

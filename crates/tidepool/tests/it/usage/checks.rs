@@ -16,6 +16,8 @@ pub struct Sum {
     prompt: i64,
     completion: i64,
     quota: i64,
+    /// Told input, read from a cache, written into it, thinking.
+    parts: [i64; 4],
 }
 
 impl Sum {
@@ -28,6 +30,14 @@ impl Sum {
                     sum.prompt += row.prompt_tokens;
                     sum.completion += row.completion_tokens;
                     sum.quota += row.quota;
+                    let detail = &row.detail;
+                    let parts = [
+                        detail.told_input_tokens,
+                        detail.cache_read_tokens,
+                        detail.cache_write_tokens,
+                        detail.reasoning_tokens,
+                    ];
+                    sum.parts.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part.unwrap_or(0));
                 }
                 RequestType::REFUND => sum.quota -= row.quota,
                 _ => {}
@@ -49,14 +59,26 @@ impl Sum {
     }
 
     pub fn shown(self) -> Value {
+        let [told, read, written, thought] = self.parts;
         json!({"requests": self.requests, "prompt_tokens": self.prompt, "completion_tokens": self.completion,
-            "total_tokens": self.tokens(), "cost_usd": self.usd()})
+            "total_tokens": self.tokens(), "cost_usd": self.usd(), "told_input_tokens": told,
+            "cache_read_tokens": read, "cache_write_tokens": written, "reasoning_tokens": thought})
     }
 }
 
 /// Of an answer the fields that are sums.
 pub fn sums(of: &Value) -> Value {
-    let fields = ["requests", "prompt_tokens", "completion_tokens", "total_tokens", "cost_usd"];
+    let fields = [
+        "requests",
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+        "cost_usd",
+        "told_input_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "reasoning_tokens",
+    ];
     Value::Object(fields.iter().map(|f| ((*f).to_owned(), of[*f].clone())).collect())
 }
 

@@ -129,6 +129,8 @@ impl<'a> World<'a> {
         let token = tokens[self.random.below(tokens.len() as u64) as usize];
         let kind = [2, 2, 2, 2, 2, 5, 6, 1][self.random.below(8) as usize];
         let quota = self.random.below(40_000) as i64;
+        let prompt_tokens = self.random.below(5_000) as i64;
+        let detail = self.made_up_detail(prompt_tokens);
         NewRequest {
             request_id: format!("r{}", self.random.below(u64::MAX)),
             token_name: token.to_owned(),
@@ -136,13 +138,27 @@ impl<'a> World<'a> {
             provider: ["ch-1", "ch-2"][self.random.below(2) as usize].to_owned(),
             kind: store::request_log::RequestType::new(kind),
             is_stream: self.random.below(2) == 0,
-            prompt_tokens: self.random.below(5_000) as i64,
+            prompt_tokens,
             completion_tokens: self.random.below(2_000) as i64,
             quota,
             duration_ms: self.random.below(9_000) as i64,
             error_message: if kind == 5 { "upstream said no".into() } else { String::new() },
             estimated: false,
+            detail,
             created_at: Timestamp::from_millisecond(at).unwrap(),
+        }
+    }
+
+    /// Some gateways and providers tell all of it, some a part, some nothing.
+    fn made_up_detail(&mut self, prompt_tokens: i64) -> request_log::Detail {
+        let mut some = |of: i64| (self.random.below(3) > 0).then(|| self.random.below(of as u64 + 1) as i64);
+        let (read, write) = (some(prompt_tokens), some(prompt_tokens / 4));
+        request_log::Detail {
+            told_input_tokens: read.map(|_| prompt_tokens),
+            cache_read_tokens: read,
+            cache_write_tokens: write,
+            reasoning_tokens: some(500),
+            ..request_log::Detail::default()
         }
     }
 
@@ -347,6 +363,7 @@ mod in_the_second_of_a_binding {
             duration_ms: 1,
             error_message: String::new(),
             estimated: false,
+            detail: Default::default(),
             created_at: at.min(site.app.clock.now()),
         }
     }
@@ -455,6 +472,7 @@ async fn a_text_that_is_in_the_names_of_very_many_instances_is_looked_for() {
         duration_ms: 1,
         error_message: String::new(),
         estimated: false,
+        detail: Default::default(),
         created_at: site.app.clock.now(),
     };
     let mut tx = site.app.db.begin().await.unwrap();
