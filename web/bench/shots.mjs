@@ -32,6 +32,7 @@ const SIDES = [
       user: 'users?sort=name',
       task: 'tasks',
       item: 'marketplace-items',
+      request: 'llm-request-logs',
     },
   },
 ];

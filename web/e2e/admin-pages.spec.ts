@@ -42,7 +42,11 @@ test.describe('with 5,000 instances, employees and requests', () => {
     .filter((place) => /^\/(instances|servers|users|usage|requests|audit)?(?![a-z])/.test(place))
     .filter((place) => !place.includes('new=1'))
     .map((place) =>
-      place.replace('{instance}', 'a-0001').replace('{server}', 'big').replace('{user}', 'employee-2'),
+      place
+        .replace('{instance}', 'a-0001')
+        .replace('{server}', 'big')
+        .replace('{user}', 'employee-2')
+        .replace('{request}', '1'),
     );
   let full: Server;
 
@@ -62,7 +66,7 @@ test.describe('with 5,000 instances, employees and requests', () => {
       await expectAccessibleInBothThemes(page);
     });
 
-  for (const place of ['/', '/instances', '/users', '/requests'])
+  for (const place of ['/', '/instances', '/users', '/requests', '/requests/1'])
     test(`${place} fits a phone`, async ({ page }) => {
       await page.setViewportSize(PHONE);
       const app = await appOf('admin', full);

@@ -97,12 +97,16 @@ for (const role of ROLES)
       const { list: users } = (await demo.asAdmin('GET', '/users')) as { list: { id: string }[] };
       const { list: tasks } = (await demo.asAdmin('GET', '/tasks')) as { list: { id: string }[] };
       const { list: items } = (await demo.asAdmin('GET', '/marketplace-items')) as { list: { id: string }[] };
+      const { list: requests } = (await demo.asAdmin('GET', '/llm-request-logs')) as {
+        list: { id: number }[];
+      };
       const ids: Record<string, string> = {
         instance: 'fra-1-a',
         server: 'fra-1',
         user: users[0]?.id ?? '',
         task: tasks[0]?.id ?? '',
         item: items[0]?.id ?? '',
+        request: String(requests[0]?.id ?? ''),
       };
       await openSignedIn(page, theirs, demo);
       for (const place of places.admin) {

@@ -18,7 +18,7 @@ pub struct RequestParts {
     /// The end of the provider's key that was used, masked.
     key_hint: String,
     /// All input, cached parts included, if it is known how much of it was read from a cache.
-    told_input_tokens: Option<i64>,
+    known_input_tokens: Option<i64>,
     /// Of the input, what the provider read from its cache.
     cache_read_tokens: Option<i64>,
     /// Of the input, what the provider wrote into its cache.
@@ -40,7 +40,7 @@ impl RequestParts {
             protocol: request.protocol.clone(),
             asked_model: request.asked_model.clone(),
             key_hint: request.key_hint.clone(),
-            told_input_tokens: request.told_input_tokens,
+            known_input_tokens: request.known_input_tokens,
             cache_read_tokens: request.cache_read_tokens,
             cache_write_tokens: request.cache_write_tokens,
             reasoning_tokens: request.reasoning_tokens,

@@ -21,8 +21,8 @@ pub struct UsageSums {
     cost_usd: f64,
     /// The input of the requests of which it is known how much was read from a cache, cached parts included. Providers and
     /// gateways that do not say, and requests from before this was recorded, are not in it.
-    told_input_tokens: i64,
-    /// Of told_input_tokens, what providers read from their caches.
+    known_input_tokens: i64,
+    /// Of known_input_tokens, what providers read from their caches.
     cache_read_tokens: i64,
     /// What providers wrote into their caches, as far as they say.
     cache_write_tokens: i64,
@@ -38,7 +38,7 @@ impl From<Sums> for UsageSums {
             completion_tokens: sums.completion_tokens,
             total_tokens: sums.tokens(),
             cost_usd: Spend(sums.quota()).usd(),
-            told_input_tokens: sums.told_input_tokens,
+            known_input_tokens: sums.known_input_tokens,
             cache_read_tokens: sums.cache_read_tokens,
             cache_write_tokens: sums.cache_write_tokens,
             reasoning_tokens: sums.reasoning_tokens,

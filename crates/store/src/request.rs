@@ -63,7 +63,7 @@ pub struct NewRequest {
 pub struct Detail {
     /// All input, what was read from a cache and written into it included, if it is known how much was read. Some foreign
     /// logs count that beside the prompt.
-    pub told_input_tokens: Option<i64>,
+    pub known_input_tokens: Option<i64>,
     /// Parts of the input.
     pub cache_read_tokens: Option<i64>,
     pub cache_write_tokens: Option<i64>,

@@ -30,7 +30,7 @@ record! {
         pub duration_ms: i64,
         pub error_message: String,
         pub estimated: bool,
-        pub told_input_tokens: Option<i64>,
+        pub known_input_tokens: Option<i64>,
         pub cache_read_tokens: Option<i64>,
         pub cache_write_tokens: Option<i64>,
         pub reasoning_tokens: Option<i64>,
@@ -50,7 +50,7 @@ impl Request {
 }
 
 const COLUMNS: &str = "id, request_id, token_name, model, provider, type, is_stream, prompt_tokens, completion_tokens, quota, \
-    quota_rest, duration_ms, error_message, estimated, told_input_tokens, cache_read_tokens, cache_write_tokens, \
+    quota_rest, duration_ms, error_message, estimated, known_input_tokens, cache_read_tokens, cache_write_tokens, \
     reasoning_tokens, protocol, asked_model, key_hint, retries, first_byte_ms, created_at";
 
 /// The columns of a new row.
@@ -83,7 +83,7 @@ async fn write(tx: &mut Tx, zone: &Zone, mut requests: Vec<(&NewRequest, i64)>) 
         let marks = vec![marks; batch.len()].join(", ");
         let sql = format!(
             "INSERT INTO request_log (request_id, token_name, model, provider, type, is_stream, prompt_tokens, \
-             completion_tokens, quota, quota_rest, duration_ms, error_message, estimated, told_input_tokens, cache_read_tokens, \
+             completion_tokens, quota, quota_rest, duration_ms, error_message, estimated, known_input_tokens, cache_read_tokens, \
              cache_write_tokens, reasoning_tokens, protocol, asked_model, key_hint, retries, first_byte_ms, created_at) \
              VALUES {marks}"
         );
@@ -104,7 +104,7 @@ async fn write(tx: &mut Tx, zone: &Zone, mut requests: Vec<(&NewRequest, i64)>) 
                 request.duration_ms,
                 &request.error_message,
                 request.estimated,
-                detail.told_input_tokens,
+                detail.known_input_tokens,
                 detail.cache_read_tokens,
                 detail.cache_write_tokens,
                 detail.reasoning_tokens,

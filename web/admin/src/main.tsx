@@ -21,6 +21,7 @@ const routes = () =>
       '/marketplace': () => import('./pages/marketplace'),
       '/usage': () => import('./pages/usage'),
       '/requests': () => import('./pages/requests'),
+      '/requests/:id': () => import('./pages/request'),
       '/audit': () => import('./pages/audit'),
       '/tasks': () => import('./pages/tasks'),
       '/jobs': () => import('./pages/jobs'),

@@ -121,6 +121,9 @@ pub struct Stat {
     calls: i64,
     tokens: i64,
     cost_usd: f64,
+    /// The input of the requests of which it is known how much was read from a cache, and that part of it.
+    known_input_tokens: i64,
+    cache_read_tokens: i64,
 }
 
 impl From<(StatsQuery, usage::Stat)> for Stat {
@@ -143,6 +146,8 @@ impl From<(StatsQuery, usage::Stat)> for Stat {
             calls: stat.sums.requests,
             tokens: stat.sums.tokens(),
             cost_usd: Spend(stat.sums.quota()).usd(),
+            known_input_tokens: stat.sums.known_input_tokens,
+            cache_read_tokens: stat.sums.cache_read_tokens,
             key: stat.by.key().to_owned(),
             second_key: stat.and.as_ref().map(|and| and.key().to_owned()),
         }
@@ -185,7 +190,8 @@ async fn stats(_: Admin, api: State, Query(of): Query<StatsOf>, paging: Paging) 
 /// The same groups as GET /llm-stats, all of them, as CSV (beyond the spec).
 ///
 /// UTF-8 with a header line: the groupings by their names (an instance by its id and, in instance_name, its name), then former_employee
-/// (only by user), unassigned, calls, tokens and cost_usd. Cells that a spreadsheet would take for a formula begin with an apostrophe.
+/// (only by user), unassigned, calls, tokens, cost_usd, known_input_tokens
+/// and cache_read_tokens. Cells that a spreadsheet would take for a formula begin with an apostrophe.
 #[utoipa::path(get, path = "/llm-stats/export", tag = "usage", params(StatsOf), responses((status = 200, description = "the file", body = String, content_type = "text/csv")))]
 async fn export(_: Admin, api: State, Query(of): Query<StatsOf>) -> Result<Response, ApiError> {
     let query = of.query(&api)?;
@@ -225,7 +231,7 @@ fn csv_header(query: StatsQuery) -> Vec<Cell> {
     if groupings(query).any(|grouping| grouping == Grouping::User) {
         header.push("former_employee");
     }
-    header.extend(["unassigned", "calls", "tokens", "cost_usd"]);
+    header.extend(["unassigned", "calls", "tokens", "cost_usd", "known_input_tokens", "cache_read_tokens"]);
     header.into_iter().map(Cell::text).collect()
 }
 
@@ -245,5 +251,7 @@ fn csv_cells(query: StatsQuery, stat: &usage::Stat) -> Vec<Cell> {
     cells.push(Cell::number(stat.sums.requests));
     cells.push(Cell::number(stat.sums.tokens()));
     cells.push(Cell::number(Spend(stat.sums.quota()).usd()));
+    cells.push(Cell::number(stat.sums.known_input_tokens));
+    cells.push(Cell::number(stat.sums.cache_read_tokens));
     cells
 }

@@ -131,7 +131,7 @@ impl Record<'_> {
             error_message: self.error.to_string(),
             estimated: self.estimated,
             detail: Detail {
-                told_input_tokens: self.cache_read.map(|_| self.prompt_tokens),
+                known_input_tokens: self.cache_read.map(|_| self.prompt_tokens),
                 cache_read_tokens: self.cache_read,
                 cache_write_tokens: self.cache_write,
                 reasoning_tokens: self.reasoning,

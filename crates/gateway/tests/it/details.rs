@@ -8,9 +8,9 @@ use store::request_log::{Request, RequestType};
 use crate::kit::{Act, Database, Options, Provider, Site, Wire, ask};
 use crate::on_both;
 
-/// Told input, read from a cache, written into it, thinking.
+/// Known input, read from a cache, written into it, thinking.
 fn kinds(row: &Request) -> [Option<i64>; 4] {
-    [row.told_input_tokens, row.cache_read_tokens, row.cache_write_tokens, row.reasoning_tokens]
+    [row.known_input_tokens, row.cache_read_tokens, row.cache_write_tokens, row.reasoning_tokens]
 }
 
 /// What `Wire::usage` says of 100 tokens in and 40 out.
@@ -53,7 +53,7 @@ on_both! {
             }
         }
         let sums = store::usage::of_all_time(&site.app.db, "free").await.unwrap();
-        assert_eq!((sums.prompt_tokens, sums.told_input_tokens, sums.cache_read_tokens), (600, 400, 200));
+        assert_eq!((sums.prompt_tokens, sums.known_input_tokens, sums.cache_read_tokens), (600, 400, 200));
         assert_eq!((sums.cache_write_tokens, sums.reasoning_tokens), (50, 40));
         site
     }

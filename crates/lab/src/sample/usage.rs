@@ -8,7 +8,7 @@ use jiff::civil::Weekday;
 use jiff::{SignedDuration, Span, Timestamp};
 use store::binding;
 use store::instance::{self, Instance, InstanceFilter};
-use store::request_log::{self, NewRequest};
+use store::request_log::{self, Detail, NewRequest};
 
 const DAYS: i64 = 30;
 
@@ -74,18 +74,35 @@ fn requests(app: &App, place: usize, instance: &Instance, until: i64) -> Vec<New
             let failed = some(25) == 0;
             let (prompt, completion) = (400 + some(3_000) as i64, 60 + some(900) as i64);
             let tokens = |n: i64| if failed { 0 } else { n };
+            let provider = provider(&instance.model);
+            let duration_ms = 600 + some(9_000) as i64;
+            // A conversation's beginning is in the provider's cache. Anthropic also says what it wrote into it.
+            let cached = prompt * (40 + some(50) as i64) / 100;
+            let known = |n: i64| (!failed).then_some(n);
+            let detail = Detail {
+                known_input_tokens: known(prompt),
+                cache_read_tokens: known(cached),
+                cache_write_tokens: known((prompt - cached) / 2).filter(|_| provider == "anthropic"),
+                reasoning_tokens: known(completion / 4).filter(|_| provider != "anthropic"),
+                protocol: if provider == "anthropic" { "messages" } else { "chat" }.to_owned(),
+                asked_model: instance.model.clone(),
+                key_hint: String::new(),
+                retries: Some(i64::from(some(30) == 0)),
+                first_byte_ms: known(duration_ms / 5),
+            };
             rows.push(NewRequest {
                 request_id: format!("sample-{place}-{back}-{}", some(u64::MAX)),
                 token_name: instance.id.to_string(),
-                provider: provider(&instance.model).to_owned(),
+                provider: provider.to_owned(),
                 kind: if failed { request_log::RequestType::ERROR } else { request_log::RequestType::SUCCESS },
                 is_stream: some(3) > 0,
                 prompt_tokens: tokens(prompt),
                 completion_tokens: tokens(completion),
                 quota: Price::of(&instance.model).quota(tokens(prompt + completion)),
-                duration_ms: 600 + some(9_000) as i64,
+                duration_ms,
                 error_message: if failed { "the provider answered 529: overloaded".into() } else { String::new() },
                 estimated: false,
+                detail,
                 created_at: at,
                 model: instance.model.clone(),
             });

@@ -113,7 +113,7 @@ on_every_log! {
                 assert_eq!(detail, &Default::default(), "its log has no column for any of it");
                 continue;
             }
-            assert_eq!((row.prompt_tokens, detail.told_input_tokens, detail.cache_read_tokens), (5, Some(5), Some(4)));
+            assert_eq!((row.prompt_tokens, detail.known_input_tokens, detail.cache_read_tokens), (5, Some(5), Some(4)));
             assert_eq!(detail.cache_write_tokens.unwrap_or(0), 0);
             assert_eq!(detail.protocol, "chat");
             let knows_tries = bench.is("new-api") || bench.setup.schema == Schema::Current;

@@ -71,7 +71,7 @@ pub fn litellm(said: Said<'_>) -> Detail {
 
 fn parts(input: i64, read: Option<i64>, write: Option<i64>, reasoning: Option<i64>) -> Detail {
     Detail {
-        told_input_tokens: read.map(|_| input),
+        known_input_tokens: read.map(|_| input),
         cache_read_tokens: read,
         cache_write_tokens: write,
         reasoning_tokens: reasoning,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn counts(detail: &Detail) -> [Option<i64>; 4] {
-        [detail.told_input_tokens, detail.cache_read_tokens, detail.cache_write_tokens, detail.reasoning_tokens]
+        [detail.known_input_tokens, detail.cache_read_tokens, detail.cache_write_tokens, detail.reasoning_tokens]
     }
 
     #[test]

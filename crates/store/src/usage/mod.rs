@@ -41,7 +41,7 @@ pub struct Sums {
     pub cache_write_tokens: i64,
     pub reasoning_tokens: i64,
     /// The input of the requests that say how much of it was read from a cache: what `cache_read_tokens` is a part of.
-    pub told_input_tokens: i64,
+    pub known_input_tokens: i64,
 }
 
 /// The columns of the sums, in every table that has them.
@@ -55,7 +55,7 @@ const COLUMNS: [&str; 10] = [
     "cache_read_tokens",
     "cache_write_tokens",
     "reasoning_tokens",
-    "told_input_tokens",
+    "known_input_tokens",
 ];
 
 /// Billionths of a dollar per quota unit.
@@ -75,7 +75,7 @@ impl Sums {
                 cache_read_tokens: request.detail.cache_read_tokens.unwrap_or(0),
                 cache_write_tokens: request.detail.cache_write_tokens.unwrap_or(0),
                 reasoning_tokens: request.detail.reasoning_tokens.unwrap_or(0),
-                told_input_tokens: request.detail.told_input_tokens.unwrap_or(0),
+                known_input_tokens: request.detail.known_input_tokens.unwrap_or(0),
             },
             RequestType::REFUND => Sums { errors: 1, units: -request.quota, rest: -rest, ..Sums::default() },
             _ => Sums { errors: 1, ..Sums::default() },
@@ -108,7 +108,7 @@ impl Sums {
             self.cache_read_tokens,
             self.cache_write_tokens,
             self.reasoning_tokens,
-            self.told_input_tokens
+            self.known_input_tokens
         ]
     }
 
@@ -133,7 +133,7 @@ impl std::ops::AddAssign for Sums {
         self.cache_read_tokens += other.cache_read_tokens;
         self.cache_write_tokens += other.cache_write_tokens;
         self.reasoning_tokens += other.reasoning_tokens;
-        self.told_input_tokens += other.told_input_tokens;
+        self.known_input_tokens += other.known_input_tokens;
     }
 }
 
@@ -148,7 +148,7 @@ impl std::ops::SubAssign for Sums {
         self.cache_read_tokens -= other.cache_read_tokens;
         self.cache_write_tokens -= other.cache_write_tokens;
         self.reasoning_tokens -= other.reasoning_tokens;
-        self.told_input_tokens -= other.told_input_tokens;
+        self.known_input_tokens -= other.known_input_tokens;
     }
 }
 
@@ -160,7 +160,7 @@ const TOTALS: &str = "CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests, CA
     CAST(COALESCE(SUM(cache_read_tokens), 0) AS BIGINT) AS cache_read_tokens, \
     CAST(COALESCE(SUM(cache_write_tokens), 0) AS BIGINT) AS cache_write_tokens, \
     CAST(COALESCE(SUM(reasoning_tokens), 0) AS BIGINT) AS reasoning_tokens, \
-    CAST(COALESCE(SUM(told_input_tokens), 0) AS BIGINT) AS told_input_tokens";
+    CAST(COALESCE(SUM(known_input_tokens), 0) AS BIGINT) AS known_input_tokens";
 
 /// The same over rows of the log.
 pub(crate) const ROW_TOTALS: &str = "CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS requests, \
@@ -172,7 +172,7 @@ pub(crate) const ROW_TOTALS: &str = "CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN cache_read_tokens END), 0) AS BIGINT) AS cache_read_tokens, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN cache_write_tokens END), 0) AS BIGINT) AS cache_write_tokens, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN reasoning_tokens END), 0) AS BIGINT) AS reasoning_tokens, \
-    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN told_input_tokens END), 0) AS BIGINT) AS told_input_tokens";
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN known_input_tokens END), 0) AS BIGINT) AS known_input_tokens";
 
 fn sums(row: &Row) -> Result<Sums> {
     Ok(Sums {
@@ -185,7 +185,7 @@ fn sums(row: &Row) -> Result<Sums> {
         cache_read_tokens: row.get("cache_read_tokens")?,
         cache_write_tokens: row.get("cache_write_tokens")?,
         reasoning_tokens: row.get("reasoning_tokens")?,
-        told_input_tokens: row.get("told_input_tokens")?,
+        known_input_tokens: row.get("known_input_tokens")?,
     })
 }
 

@@ -30,7 +30,7 @@ fn row(id: &str, at: jiff::Timestamp, detail: Detail) -> NewRequest {
 
 fn detail() -> Detail {
     Detail {
-        told_input_tokens: Some(1_000),
+        known_input_tokens: Some(1_000),
         cache_read_tokens: Some(620),
         cache_write_tokens: Some(0),
         reasoning_tokens: Some(64),
@@ -85,7 +85,7 @@ on_both! {
             ("is_stream", json!(true)),
             ("tokens_in", json!(1_000)),
             ("tokens_out", json!(200)),
-            ("told_input_tokens", json!(1_000)),
+            ("known_input_tokens", json!(1_000)),
             ("cache_read_tokens", json!(620)),
             ("cache_write_tokens", json!(0)),
             ("reasoning_tokens", json!(64)),
@@ -98,7 +98,7 @@ on_both! {
             assert_eq!(all[field], value, "{field}: {all}");
         }
         let little = one(1).await;
-        for field in ["told_input_tokens", "cache_read_tokens", "retries", "first_byte_ms", "instance_id"] {
+        for field in ["known_input_tokens", "cache_read_tokens", "retries", "first_byte_ms", "instance_id"] {
             assert_eq!(little[field], Value::Null, "{field} is unknown, and not 0: {little}");
         }
         assert_eq!((&little["protocol"], &little["key_hint"]), (&json!(""), &json!("")));
@@ -110,7 +110,7 @@ on_both! {
         }
         let stats = site.admin.get("/llm-stats?days=1").token(&site.root).ok().await;
         let stat = &stats["stats"][0];
-        assert_eq!((&stat["told_input_tokens"], &stat["cache_read_tokens"]), (&json!(1_000), &json!(620)), "{stats}");
+        assert_eq!((&stat["known_input_tokens"], &stat["cache_read_tokens"]), (&json!(1_000), &json!(620)), "{stats}");
 
         for nothing in ["0", "-1", "999999999", "99999999999999999999", "r-all", "x%00"] {
             site.admin.get(&format!("/llm-request-logs/{nothing}")).token(&site.root).refused("4040").await;
@@ -169,7 +169,11 @@ async fn older_requests_are_right(database: Database) {
     let check = async |what: &str| {
         let sums = usage::of_all_time(&db, "a0").await.unwrap();
         assert_eq!((sums.requests, sums.prompt_tokens, sums.quota()), (3, 2_000, 17), "{what}");
-        assert_eq!((sums.told_input_tokens, sums.cache_read_tokens, sums.reasoning_tokens), (1_000, 620, 64), "{what}");
+        assert_eq!(
+            (sums.known_input_tokens, sums.cache_read_tokens, sums.reasoning_tokens),
+            (1_000, 620, 64),
+            "{what}"
+        );
         let again = request_log::sum_again(&db, jiff::Timestamp::UNIX_EPOCH).await.unwrap();
         assert_eq!(again.iter().map(|keyed| keyed.sums).collect::<Vec<_>>(), [sums], "{what}");
     };

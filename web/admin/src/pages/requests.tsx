@@ -34,9 +34,21 @@ interface Request {
   cost: number;
   status: 'success' | 'error';
   estimated: boolean;
+  protocol: string;
+  asked_model: string;
+  cache_read_tokens?: number | null;
+  cache_write_tokens?: number | null;
+  reasoning_tokens?: number | null;
+  retries?: number | null;
+  first_byte_ms?: number | null;
+  cost_exact: string;
 }
 
 const keyOf = (one: Request) => String(one.id);
+/** Nothing, for what nobody said. */
+const known = (value: number | null | undefined, write: (value: number) => string) =>
+  typeof value === 'number' ? write(value) : null;
+const pageOf = (one: Request) => `/requests/${one.id}`;
 
 export default function Requests() {
   const { t } = useText();
@@ -80,6 +92,7 @@ export default function Requests() {
         query={query}
         state={state}
         rowKey={keyOf}
+        href={pageOf}
         search={t('requests.search')}
         filters={
           <>
@@ -182,6 +195,53 @@ function useRequestColumns(): Column<Request>[] {
         ),
       },
       {
+        key: 'cached',
+        extra: true,
+        label: t('request.cacheRead'),
+        end: true,
+        csv: (one) => one.cache_read_tokens,
+        cell: (one) => known(one.cache_read_tokens, number),
+      },
+      {
+        key: 'written',
+        extra: true,
+        label: t('request.cacheWrite'),
+        end: true,
+        csv: (one) => one.cache_write_tokens,
+        cell: (one) => known(one.cache_write_tokens, number),
+      },
+      {
+        key: 'reasoning',
+        extra: true,
+        label: t('request.reasoning'),
+        end: true,
+        csv: (one) => one.reasoning_tokens,
+        cell: (one) => known(one.reasoning_tokens, number),
+      },
+      {
+        key: 'protocol',
+        extra: true,
+        label: t('request.protocol'),
+        csv: (one) => one.protocol,
+        cell: (one) => one.protocol,
+      },
+      {
+        key: 'firstByte',
+        extra: true,
+        label: t('request.firstByte'),
+        end: true,
+        csv: (one) => one.first_byte_ms,
+        cell: (one) => known(one.first_byte_ms, format.duration),
+      },
+      {
+        key: 'retries',
+        extra: true,
+        label: t('request.retries'),
+        end: true,
+        csv: (one) => one.retries,
+        cell: (one) => known(one.retries, number),
+      },
+      {
         key: 'estimated',
         extra: true,
         label: t('requests.estimated'),
@@ -218,7 +278,8 @@ function UnderWay() {
           <li key={one.id} className="flex flex-wrap gap-x-3">
             <Status tone="busy">{one.gateway_token_name}</Status>
             <span className="text-muted">
-              {one.model} · <RelativeTime at={one.started_at} />
+              {one.model} · {one.protocol && `${one.protocol} · `}
+              <RelativeTime at={one.started_at} />
             </span>
           </li>
         ))}

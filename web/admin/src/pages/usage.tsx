@@ -110,6 +110,10 @@ function OverTime({ days }: { days: number }) {
               <Total label={t('usage.cost_usd')} value={format.money(sum('cost_usd'))} />
               <Total label={t('usage.tokens')} value={format.short(sum('tokens'))} />
               <Total label={t('usage.calls')} value={number(sum('calls'))} />
+              <Cached
+                known={rows.reduce((total, row) => total + row.known_input_tokens, 0)}
+                read={rows.reduce((total, row) => total + row.cache_read_tokens, 0)}
+              />
             </dl>
             <Chart
               label={t('usage.overTime')}
@@ -137,6 +141,25 @@ function Total({ label, value }: { label: string; value: string }) {
     <div>
       <dd className="text-2xl font-semibold tracking-tight tabular-nums">{value}</dd>
       <dt className="text-sm text-muted">{label}</dt>
+    </div>
+  );
+}
+
+/** How much of the input providers had in their caches, of the requests that say so; nothing where none does. */
+function Cached({ known, read }: { known: number; read: number }) {
+  const { t } = useText();
+  const format = useFormat();
+  if (known === 0) return null;
+  const of = t('usage.cachedOf', { read: format.short(read), known: format.short(known) });
+  return (
+    <div>
+      <dd className="text-2xl font-semibold tracking-tight tabular-nums">
+        {format.percent((100 * read) / known)}
+      </dd>
+      <dt className="text-sm text-muted">
+        {t('usage.cached')}
+        <span className="block max-w-56 text-xs">{of}</span>
+      </dt>
     </div>
   );
 }
@@ -186,12 +209,14 @@ function Split({ days }: { days: number }) {
                 saveFile(
                   `usage-by-${group}.csv`,
                   toCsv(
-                    [group, 'calls', 'tokens', 'cost_usd'],
+                    [group, 'calls', 'tokens', 'cost_usd', 'known_input_tokens', 'cache_read_tokens'],
                     stats.data.stats.map((row) => [
                       row.unassigned ? t('usage.unassigned') : row.key,
                       row.calls,
                       row.tokens,
                       row.cost_usd,
+                      row.known_input_tokens,
+                      row.cache_read_tokens,
                     ]),
                   ),
                 )

@@ -253,6 +253,7 @@ export const en = {
   'usage.former': 'Besides, with assistants you gave back: {month} this month, {all} in all.',
   'usage.requests': 'Requests',
   'usage.tokens': 'Tokens',
+  'usage.cached': 'From cache',
   'usage.cost': 'Cost',
   'usage.days': 'Last 30 days',
   'usage.measure': 'What is shown',

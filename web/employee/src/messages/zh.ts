@@ -247,6 +247,7 @@ export const zh: Messages<Key> = {
   'usage.former': '另有已归还助手的用量：本月 {month}，共 {all}。',
   'usage.requests': '请求',
   'usage.tokens': 'Token',
+  'usage.cached': '来自缓存',
   'usage.cost': '费用',
   'usage.days': '最近 30 天',
   'usage.measure': '显示内容',

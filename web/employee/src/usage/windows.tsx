@@ -3,7 +3,7 @@ import { staleSince } from '@tidepool/shared/ui/panel';
 import { ErrorState, Skeleton, StaleBar } from '@tidepool/shared/ui/states';
 import { useSummary } from '../instances-query';
 import { useText } from '../messages';
-import { usd } from '../money';
+import { compact, usd } from '../money';
 
 const WINDOWS = ['today', 'week', 'month', 'all_time'] as const;
 
@@ -36,6 +36,9 @@ export function Windows() {
                 <dl className="mt-2 flex flex-wrap gap-x-3 gap-y-1 text-sm sm:gap-x-5">
                   <Fact name={t('usage.requests')} value={number(data[window].requests)} />
                   <Fact name={t('usage.tokens')} value={number(data[window].total_tokens)} />
+                  {data[window].known_input_tokens > 0 && (
+                    <Fact name={t('usage.cached')} value={cached(data[window], locale)} />
+                  )}
                 </dl>
               </>
             )}
@@ -52,6 +55,18 @@ export function Windows() {
       ) : null}
     </div>
   );
+}
+
+/** What providers had in their caches, of the input of the requests that say so. */
+function cached(
+  {
+    known_input_tokens: told,
+    cache_read_tokens: read,
+  }: { known_input_tokens: number; cache_read_tokens: number },
+  locale: string,
+) {
+  const share = new Intl.NumberFormat(locale, { style: 'percent' }).format(read / known);
+  return `${share} · ${compact(read, locale)} / ${compact(known, locale)}`;
 }
 
 function Fact({ name, value }: { name: string; value: string }) {

@@ -16,7 +16,7 @@ pub struct Sum {
     prompt: i64,
     completion: i64,
     quota: i64,
-    /// Told input, read from a cache, written into it, thinking.
+    /// Known input, read from a cache, written into it, thinking.
     parts: [i64; 4],
 }
 
@@ -32,7 +32,7 @@ impl Sum {
                     sum.quota += row.quota;
                     let detail = &row.detail;
                     let parts = [
-                        detail.told_input_tokens,
+                        detail.known_input_tokens,
                         detail.cache_read_tokens,
                         detail.cache_write_tokens,
                         detail.reasoning_tokens,
@@ -59,9 +59,9 @@ impl Sum {
     }
 
     pub fn shown(self) -> Value {
-        let [told, read, written, thought] = self.parts;
+        let [known, read, written, thought] = self.parts;
         json!({"requests": self.requests, "prompt_tokens": self.prompt, "completion_tokens": self.completion,
-            "total_tokens": self.tokens(), "cost_usd": self.usd(), "told_input_tokens": told,
+            "total_tokens": self.tokens(), "cost_usd": self.usd(), "known_input_tokens": known,
             "cache_read_tokens": read, "cache_write_tokens": written, "reasoning_tokens": thought})
     }
 }
@@ -74,7 +74,7 @@ pub fn sums(of: &Value) -> Value {
         "completion_tokens",
         "total_tokens",
         "cost_usd",
-        "told_input_tokens",
+        "known_input_tokens",
         "cache_read_tokens",
         "cache_write_tokens",
         "reasoning_tokens",

@@ -154,7 +154,7 @@ impl<'a> World<'a> {
         let mut some = |of: i64| (self.random.below(3) > 0).then(|| self.random.below(of as u64 + 1) as i64);
         let (read, write) = (some(prompt_tokens), some(prompt_tokens / 4));
         request_log::Detail {
-            told_input_tokens: read.map(|_| prompt_tokens),
+            known_input_tokens: read.map(|_| prompt_tokens),
             cache_read_tokens: read,
             cache_write_tokens: write,
             reasoning_tokens: some(500),
