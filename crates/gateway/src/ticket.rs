@@ -221,9 +221,9 @@ impl Ticket {
         let written = input::text_tokens(self.seen.written);
         let most = if self.output.is_named { self.output.tokens.max(written) } else { i64::MAX };
         let completion = (written + hidden + more).min(most).max(reported.completion);
-        // Some providers report zeros at the beginning of a stream.
-        let prompt = if reported.prompt > 0 { reported.prompt } else { self.input };
-        Usage { prompt, completion, estimated: true, ..reported }
+        // Some providers report zeros at the beginning of a stream. Then nothing is known of a cache either.
+        let input = if reported.prompt > 0 { reported } else { Usage { prompt: self.input, ..Usage::default() } };
+        Usage { completion, reasoning: None, estimated: true, ..input }
     }
 
     /// The usage of an answer whose end is unknown: at least the reserved amount.

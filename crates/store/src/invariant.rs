@@ -119,7 +119,11 @@ pub const RULES: &[Rule] = &[
         name: "the total of a token is the sum of its days",
         sql: "SELECT d.token_name AS id FROM (SELECT token_name, SUM(requests) AS requests, SUM(errors) AS errors, \
             SUM(prompt_tokens) AS prompt_tokens, SUM(completion_tokens) AS completion_tokens, SUM(quota) AS quota, \
-            SUM(quota_rest) AS quota_rest FROM usage_daily GROUP BY token_name) d LEFT JOIN usage_total t ON t.token_name = d.token_name \
+            SUM(quota_rest) AS quota_rest, SUM(known_input_tokens) AS known_input_tokens, SUM(cache_read_tokens) AS cache_read_tokens, \
+            SUM(cache_write_tokens) AS cache_write_tokens, SUM(reasoning_tokens) AS reasoning_tokens \
+            FROM usage_daily GROUP BY token_name) d LEFT JOIN usage_total t ON t.token_name = d.token_name \
+            AND t.known_input_tokens = d.known_input_tokens AND t.cache_read_tokens = d.cache_read_tokens \
+            AND t.cache_write_tokens = d.cache_write_tokens AND t.reasoning_tokens = d.reasoning_tokens \
             AND t.requests = d.requests AND t.errors = d.errors AND t.prompt_tokens = d.prompt_tokens \
             AND t.completion_tokens = d.completion_tokens AND t.quota = d.quota AND t.quota_rest = d.quota_rest WHERE t.token_name IS NULL",
     },

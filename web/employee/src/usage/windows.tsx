@@ -60,7 +60,7 @@ export function Windows() {
 /** What providers had in their caches, of the input of the requests that say so. */
 function cached(
   {
-    known_input_tokens: told,
+    known_input_tokens: known,
     cache_read_tokens: read,
   }: { known_input_tokens: number; cache_read_tokens: number },
   locale: string,

@@ -365,7 +365,7 @@ pub struct Stopped {
     _no_panic: panics::NoPanic,
 }
 
-store::record! { struct Sum { requests: i64, errors: i64, tokens: i64, quota: i64 } }
+store::record! { struct Sum { requests: i64, errors: i64, tokens: i64, cached: i64, quota: i64 } }
 store::record! { struct Count { n: i64 } }
 
 impl Stopped {
@@ -378,14 +378,16 @@ impl Stopped {
         let of_rows = "SELECT CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS requests, \
             CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 0 ELSE 1 END), 0) AS BIGINT) AS errors, \
             CAST(COALESCE(SUM(CASE WHEN type = 2 THEN prompt_tokens + completion_tokens ELSE 0 END), 0) AS BIGINT) AS tokens, \
+            CAST(COALESCE(SUM(CASE WHEN type = 2 THEN known_input_tokens + 2 * cache_read_tokens END), 0) AS BIGINT) AS cached, \
             CAST(COALESCE(SUM(CASE WHEN type = 2 THEN quota ELSE 0 END), 0) AS BIGINT) AS quota FROM request_log";
         let of_sums = "SELECT CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests, CAST(COALESCE(SUM(errors), 0) AS BIGINT) AS errors, \
             CAST(COALESCE(SUM(prompt_tokens + completion_tokens), 0) AS BIGINT) AS tokens, \
+            CAST(COALESCE(SUM(known_input_tokens + 2 * cache_read_tokens), 0) AS BIGINT) AS cached, \
             CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS quota FROM ";
         let mut all = vec![];
         for sql in [of_rows.to_owned(), format!("{of_sums}usage_slot"), format!("{of_sums}usage_daily")] {
             let sum = self.app.db.first::<Sum>(&sql, vec![]).await.unwrap().unwrap();
-            all.push((sum.requests, sum.errors, sum.tokens, sum.quota));
+            all.push((sum.requests, sum.errors, sum.tokens, sum.cached, sum.quota));
         }
         assert!(all.iter().all(|sum| *sum == all[0]), "rows, quarters and days differ: {all:?}");
         assert_eq!(self.count("quota_grant").await, 0, "something is still granted");
