@@ -39,7 +39,15 @@ function OneRequest({ id }: { id: string }) {
     queryFn: () => unwrap(api.GET('/llm-request-logs/{id}', { params: { path: { id: Number(id) || 0 } } })),
   });
   return (
-    <Page wide title={t('request.title', { id })} lead={<Link href="/requests">{t('nav.requests')}</Link>}>
+    <Page
+      wide
+      title={t('request.title', { id })}
+      lead={
+        <Link href="/requests" className="rounded text-accent hover:underline">
+          {t('nav.requests')}
+        </Link>
+      }
+    >
       <div className="grid items-start gap-4 lg:grid-cols-2">
         <Panel title={t('request.asked')} query={request} skeletonLines={8}>
           {(one) => (
