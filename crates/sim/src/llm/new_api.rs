@@ -86,7 +86,7 @@ fn log_row(new: &Family, used: &Used) -> (String, Vec<Arg>) {
     if let (None, Some(other)) = (used.error, other.as_object_mut()) {
         // There in every row of a chat that was answered, whatever the provider said.
         other.insert("cache_tokens".to_owned(), used.cached_tokens.into());
-        other.insert("cache_ratio".to_owned(), 1.0.into());
+        other.insert("cache_ratio".to_owned(), json!(1.0));
     }
     let mut args = with![
         ROOT,
