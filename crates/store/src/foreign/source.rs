@@ -73,7 +73,7 @@ enum Pool {
 
 /// Runs a SELECT on the source's pool and reads each row with `$read`.
 macro_rules! select {
-    ($source:expr, $sql:expr, $args:expr, $read:ident) => {{
+    ($source:expr, $sql:expr, $args:expr, $read:expr) => {{
         let sql = $source.server().placeholders($sql);
         match &$source.0 {
             Pool::Sqlite(pool) => {
