@@ -11,10 +11,10 @@ import { dictionaries } from '../messages';
 import { en } from '../messages/en';
 import RequestPage from './request';
 
-const { asked, answer } = vi.hoisted(() => ({
-  asked: [] as unknown[],
-  answer: { current: {} as Record<string, unknown> },
-}));
+const { asked, answer } = vi.hoisted(() => {
+  const answer: { current: Record<string, unknown> } = { current: {} };
+  return { asked: [] as unknown[], answer };
+});
 
 vi.mock('../api', () => ({
   api: {
@@ -84,8 +84,9 @@ async function draw(request: Record<string, unknown>) {
         </I18nProvider>
       </QueryClientProvider>,
     );
-    await new Promise((done) => setTimeout(done, 0));
+    await Promise.resolve();
   });
+  await act(() => vi.waitFor(() => expect(document.querySelector('dt')).not.toBeNull()));
 }
 
 /** The value beside a name. */
