@@ -298,7 +298,7 @@ impl Ticket {
             reasoning: usage.reasoning,
             protocol: self.protocol.name.into(),
             asked_model: self.asked_model.as_deref().unwrap_or_default().into(),
-            key_hint: "".into(),
+            key_hint: self.by.as_ref().and_then(|by| by.key.as_deref()).unwrap_or_default().into(),
             retries: Some((self.tries - 1).max(0)),
             first_byte_ms: self.first_byte.map(milliseconds),
             answer: answer.as_deref().map(|id| (id.into(), (&*self.caller.fingerprint).into())),

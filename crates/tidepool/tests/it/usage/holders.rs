@@ -22,6 +22,7 @@ async fn used(site: &Site, tokens: i64) {
         duration_ms: 1,
         error_message: String::new(),
         estimated: false,
+        detail: request_log::Detail::default(),
         created_at: site.app.clock.now(),
     };
     request_log::add(&mut tx, &site.app.zone, &[row]).await.unwrap();
@@ -104,9 +105,9 @@ async fn use_stays_with_whoever_had_the_instance(database: Database) {
     assert_eq!(file.header("content-type"), "text/csv; charset=utf-8");
     assert_eq!(
         file.text,
-        "user,model,former_employee,unassigned,calls,tokens,cost_usd\n\
-            bob@example.com,'=gpt,false,false,1,10000,10000\n,'=gpt,false,true,1,1000,1000\n\
-            ada@example.com,'=gpt,true,false,3,111,111\n"
+        "user,model,former_employee,unassigned,calls,tokens,cost_usd,known_input_tokens,cache_read_tokens\n\
+            bob@example.com,'=gpt,false,false,1,10000,10000,0,0\n,'=gpt,false,true,1,1000,1000,0,0\n\
+            ada@example.com,'=gpt,true,false,3,111,111,0,0\n"
     );
     site.admin.get("/llm-stats/export?group_by=nothing").token(&site.root).refused("4000").await;
 
