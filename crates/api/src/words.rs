@@ -97,6 +97,22 @@ words! {
         KeyRefused = "key_refused", Spent = "account_spent", RateLimited = "rate_limited", Unreachable = "unreachable", Late = "late",
         Failed = "failed",
     }
+    /// What a model is asked for.
+    ModelPurpose of store::model::Purpose { Chat = "chat", Embedding = "embedding" }
+    /// A protocol of the embedded gateway.
+    ModelProtocol of store::model::Protocol {
+        Chat = "chat", Messages = "messages", Responses = "responses", Embeddings = "embeddings",
+    }
+    /// What a model reads.
+    ModelInput of store::model::Input { Text = "text", Image = "image", Document = "document", Audio = "audio" }
+    /// Who said something about a model.
+    ModelSource of store::model::Source { Table = "table", Edited = "edited" }
+    /// How a model came here.
+    ModelOrigin of store::model::Origin { Release = "release", Gateway = "gateway", Added = "added" }
+    /// Where a price comes from: the spec, an administrator, or the table of the release.
+    PriceSource of store::model_price::PriceSource { Spec = "spec", Edited = "edited", Table = "table" }
+    /// The service tier that a request is billed by.
+    PriceTier of base::price::Tier { Standard = "standard", Flex = "flex", Priority = "priority", Batch = "batch" }
     ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }
     ItemScope of store::marketplace::Scope { Config = "config", Workspace = "workspace" }
     InstallState of store::install::State {

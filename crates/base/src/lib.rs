@@ -14,6 +14,7 @@ pub mod money;
 pub mod page;
 pub mod password;
 pub mod port;
+pub mod price;
 pub mod quota;
 pub mod schedule;
 pub mod secret;

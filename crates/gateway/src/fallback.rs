@@ -192,7 +192,7 @@ async fn of_provider(
     (provider, key): (&Provider, &Key),
 ) -> Result<Response<Answer>, Failure> {
     let who = || format!("{} at {}", by.model.id, by.provider);
-    let body = question.asked.body_for(&by.model.id);
+    let body = question.asked.body_for(by.model.name_at(&by.provider));
     let asking = providers.ask(provider, key, body, &question.from);
     let deadline = question.deadline.min(tokio::time::Instant::now() + provider.answer);
     let response = match tokio::time::timeout_at(deadline, asking).await {

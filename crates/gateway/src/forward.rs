@@ -151,8 +151,9 @@ async fn forward(
         ticket.continues(gateway.owners.tokens_of(answer, caller).await?);
     }
     if protocol.is_billed {
-        let tokens = ticket.input().saturating_add(asked.fields.output.tokens);
-        let units = turns.iter().map(|turn| turn.model.price.quota(tokens)).max().unwrap_or(0);
+        let (input, output) = (ticket.input(), asked.fields.output.tokens);
+        let tokens = input.saturating_add(output);
+        let units = turns.iter().filter_map(|turn| Some(turn.model.prices()?.most(input, output))).max().unwrap_or(0);
         ticket.holds(Reserved::take(&gateway.app, caller, Used { tokens, units }).await?);
     }
     let from = provider::ClientRequest { protocol, headers: &head.headers, query: head.uri.query() };

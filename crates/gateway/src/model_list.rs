@@ -19,7 +19,7 @@ fn usable(gateway: &Gateway, shape: Shape) -> Vec<Arc<Model>> {
     let (table, providers) = (gateway.models.now(), gateway.providers.now());
     let in_format = |route: &Route, model: &Model| match shape {
         Shape::OpenAi => true,
-        Shape::Anthropic => protocol::ALL.iter().any(|it| it.shape == shape && route.speaks(model, it)),
+        Shape::Anthropic => protocol::in_shape(shape, |protocol| routes.iter().any(|route| route.speaks(model, protocol))),
     };
     let answered = |model: &&Arc<Model>| {
         let route = gateway.providers.route(&providers, model).ok().filter(|_| model.enabled);
@@ -40,8 +40,10 @@ fn show(model: &Model, shape: Shape) -> Value {
     }
 }
 
+/// One model, by its id or an alias. The list has ids alone, so that no model is shown twice.
 pub fn find(gateway: &Gateway, shape: Shape, id: &str) -> Option<Value> {
-    let model = usable(gateway, shape).into_iter().find(|model| *model.id == *id)?;
+    let id = gateway.models.now().find(id)?.id.clone();
+    let model = usable(gateway, shape).into_iter().find(|model| model.id == id)?;
     Some(show(&model, shape))
 }
 

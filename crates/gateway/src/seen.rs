@@ -1,7 +1,11 @@
 //! What an answer contained so far, as its protocol read it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use base::price::Tier;
+
+use crate::field::Field;
 use crate::tokens::Usage;
 
 /// What an answer contained so far.
@@ -23,8 +27,19 @@ pub struct Seen {
     pub done: bool,
     /// An event of the stream is an error.
     pub error: bool,
+    /// The service tier that the provider says it bills.
+    pub tier: Tier,
     /// The provider's id of the answer, where a later request can refer to it.
     pub answer_id: Option<Arc<str>>,
+}
+
+impl Seen {
+    /// Notes the service tier, if the answer names one.
+    pub fn note_tier(&mut self, said: Field<'_>) {
+        if let Some(tier) = said.read::<Cow<'_, str>>() {
+            self.tier = Tier::said(&tier);
+        }
+    }
 }
 
 /// What a stream says about thinking that it does not show.

@@ -6,6 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::price::Cost;
+use jiff::Timestamp;
 use llm::input;
 use store::request_log::RequestType;
 
@@ -63,6 +65,8 @@ pub struct Ticket {
     caller: Arc<Caller>,
     protocol: &'static Protocol,
     began: Instant,
+    /// When it was made, by the clock.
+    made_at: Timestamp,
     stream: bool,
     /// The estimate of the request: tokens of the input, and the output.
     input: i64,
@@ -92,6 +96,7 @@ impl Ticket {
     pub fn new(gateway: Arc<Gateway>, caller: Arc<Caller>, protocol: &'static Protocol) -> Ticket {
         Ticket {
             id: gateway.ids.next(),
+            made_at: gateway.app.clock.now(),
             gateway,
             caller,
             protocol,
@@ -232,6 +237,16 @@ impl Ticket {
         Usage { completion: estimate.completion.max(self.output.tokens), ..estimate }
     }
 
+    /// What a usage costs by the prices that were true when the request was made. The table may have learned of them only
+    /// after the request began.
+    fn cost(&self, by: &By, usage: &Usage) -> Cost {
+        let table = self.gateway.models.now();
+        let then = by.model.prices_at(self.made_at);
+        let known = table.find(&by.model.id).and_then(|model| model.prices_at(self.made_at));
+        let newest = then.into_iter().chain(known).max_by_key(|(from, _)| (*from <= self.made_at, *from));
+        newest.map_or_else(Cost::default, |(_, prices)| prices.cost(&usage.counts(), self.seen.tier))
+    }
+
     /// Logs the request, then settles its quotas. If this fails, the answer must not be sent.
     pub fn finish(&mut self, outcome: &Outcome<'_>) -> io::Result<()> {
         if std::mem::replace(&mut self.finished, true) {
@@ -265,11 +280,11 @@ impl Ticket {
             };
             metrics::counter!("tidepool_gateway_left_total", "counted" => counted).increment(1);
         }
-        let quota = match &self.by {
-            Some(by) if succeeded => by.model.price.quota(usage.total()),
-            _ => 0,
+        let cost = match &self.by {
+            Some(by) if succeeded => self.cost(by, &usage),
+            _ => Cost::default(),
         };
-        let used = if succeeded { Used { tokens: usage.total(), units: quota } } else { Used::default() };
+        let used = if succeeded { Used { tokens: usage.total(), units: cost.quota } } else { Used::default() };
         let took = self.began.elapsed();
         if let Some(by) = &self.by {
             by.model.counts.count(self.protocol, succeeded, usage, took);
@@ -287,8 +302,8 @@ impl Ticket {
             stream: self.stream,
             prompt_tokens: usage.prompt,
             completion_tokens: usage.completion,
-            quota,
-            rest: 0,
+            quota: cost.quota,
+            rest: cost.rest,
             duration_ms: milliseconds(took),
             at_ms: self.gateway.app.clock.now().as_millisecond(),
             estimated: usage.estimated,

@@ -1,6 +1,7 @@
 //! How many tokens a request used: the provider's report, and the text that an estimate is made from where there is
 //! none.
 
+use base::price::Counts;
 use serde::Deserialize;
 
 use crate::field::Field;
@@ -18,6 +19,8 @@ pub struct Usage {
     /// Parts of the prompt; `None` if the provider does not say.
     pub cache_read: Option<i64>,
     pub cache_write: Option<i64>,
+    /// A part of what was written into a cache: what is kept there for an hour.
+    pub cache_write_1h: i64,
     /// A part of the completion; `None` if the provider does not say.
     pub reasoning: Option<i64>,
     /// The numbers are the gateway's estimate, not the provider's report.
@@ -27,6 +30,23 @@ pub struct Usage {
 impl Usage {
     pub fn total(&self) -> i64 {
         self.prompt + self.completion
+    }
+
+    /// The tokens by their prices, each once. Of an estimate only input and output are known.
+    pub fn counts(&self) -> Counts {
+        if self.estimated {
+            return Counts::plain(self.prompt, self.completion);
+        }
+        let cache_read = self.cache_read.min(self.prompt);
+        let written = self.cache_write.min(self.prompt - cache_read);
+        let cache_write_1h = self.cache_write_1h.min(written);
+        Counts {
+            input: self.prompt - cache_read - written,
+            cache_read,
+            cache_write: written - cache_write_1h,
+            cache_write_1h,
+            output: self.completion,
+        }
     }
 
     /// Takes the parts out of the details that OpenAI's formats give.
@@ -102,4 +122,28 @@ fn text_at(after_key: &[u8]) -> usize {
         }
     }
     text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_token_is_counted_once() {
+        let usage = Usage {
+            prompt: 100,
+            completion: 9,
+            cache_read: 60,
+            cache_write: 30,
+            cache_write_1h: 10,
+            reasoning: 5,
+            estimated: false,
+        };
+        let counts = Counts { input: 10, cache_read: 60, cache_write: 20, cache_write_1h: 10, output: 9 };
+        assert_eq!(usage.counts(), counts);
+        assert_eq!(Usage { estimated: true, ..usage }.counts(), Counts::plain(100, 9));
+        // Parts that are more than the whole never make it more.
+        let wrong = Usage { cache_read: 90, cache_write: 90, cache_write_1h: 90, ..usage }.counts();
+        assert_eq!(wrong, Counts { input: 0, cache_read: 90, cache_write: 0, cache_write_1h: 10, output: 9 });
+    }
 }

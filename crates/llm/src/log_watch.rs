@@ -10,9 +10,10 @@ use base::Result;
 use jiff::{SignedDuration, Timestamp};
 use queue::alert::{self, Rule};
 use store::gateway_state::{self, GatewayState};
+use store::model::Purpose;
 use store::{unlogged_request, usage_source};
 
-use crate::{App, key, model, own_request};
+use crate::{App, key, own_request};
 
 /// The name under which the state is kept.
 const LOG: &str = "log";
@@ -152,8 +153,8 @@ async fn probe(app: &App, now: Timestamp) {
     }
     let sent = async {
         let key = key::platform(app).await?.key(&app.sealer)?;
-        let mut models = model::list(app).await?;
-        models.retain(|model| model.enabled);
+        let mut models = store::model::all(&app.db).await?;
+        models.retain(|model| model.enabled && model.purpose == Purpose::Chat);
         models.sort_by(|a, b| a.price.usd().total_cmp(&b.price.usd()));
         let mut last = Ok(());
         for model in models.iter().take(PROBED_MODELS) {

@@ -61,7 +61,8 @@ permissions! {
         "GET /instances/{id}/config", "GET /instances/{id}/state", "GET /instances/{id}/config/versions", "GET /instances/{id}/config/versions/{version}",
         "GET /instances/{id}/chat-bindings", "GET /instances/{id}/bot-status",
         "GET /professions", "GET /professions/{id}", "GET /professions/{id}/limits",
-        "GET /marketplace-items", "GET /marketplace-items/{id}", "GET /models",
+        "GET /marketplace-items", "GET /marketplace-items/{id}", "GET /models", "GET /models/{id}", "GET /models/{id}/prices",
+        "GET /models/table", "GET /models/compare",
         "GET /providers", "GET /providers/presets", "GET /providers/{id}",
         "GET /task-queue", "GET /tasks", "GET /tasks/{id}", "GET /job-runs", "GET /jobs",
         "GET /guardian/stats", "GET /guardian/events", "GET /repairs", "GET /alerts", "GET /alerts/rules", "GET /events",
@@ -139,14 +140,16 @@ permissions! {
     /// Make and delete keys that belong to no instance.
     ManageFreeKeys = "keys.free" for &[SuperAdmin] => [],
     /// Say which models are offered.
-    ManageModels = "models.manage" for &[SuperAdmin, Admin] => ["PATCH /models/{id}", "POST /models/sync"],
+    ManageModels = "models.manage" for &[SuperAdmin, Admin] => [
+        "POST /models", "PATCH /models/{id}", "DELETE /models/{id}", "POST /models/sync",
+    ],
     /// Make, change, test and delete the providers of the embedded gateway, and their keys.
     ManageProviders = "providers.manage" for &[SuperAdmin] => [
         "POST /providers", "PATCH /providers/{id}", "DELETE /providers/{id}", "POST /providers/{id}/test",
         "POST /providers/{id}/keys", "POST /providers/{id}/keys/{kid}/first", "DELETE /providers/{id}/keys/{kid}",
     ],
     /// Set the prices of models.
-    SetPrices = "models.prices" for &[SuperAdmin] => [],
+    SetPrices = "models.prices" for &[SuperAdmin] => ["POST /models/{id}/take-table"],
     /// Make, change and revoke administrators.
     ManageAdmins = "admins.manage" for &[SuperAdmin] => [
         "POST /admin-users", "PATCH /admin-users/{email}", "DELETE /admin-users/{email}",

@@ -13,6 +13,7 @@ pub enum Lock {
     UsageReader = 0x7469_6465_0005,
     AlertRules = 0x7469_6465_0006,
     Replicas = 0x7469_6465_0007,
+    ModelNames = 0x7469_6465_0008,
 }
 
 impl Tx {

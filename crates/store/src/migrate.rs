@@ -43,6 +43,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (28, "departments", include_str!("../migrations/0028_departments.sql")),
     (30, "provider", include_str!("../migrations/0030_provider.sql")),
     (29, "request_detail", include_str!("../migrations/0029_request_detail.sql")),
+    (31, "model", include_str!("../migrations/0031_model.sql")),
 ];
 
 /// What a step made useless, although older processes still use it. The first start a week after the step removes it: by

@@ -1,9 +1,10 @@
-//! The models that the LLM gateway offers, with their prices.
+//! The models that the LLM gateway offers: what is known of them, their other names, and who offers them.
 
 use base::money::Price;
 use jiff::Timestamp;
 
-use crate::db::Record as _;
+use crate::db::{Number, Record as _};
+use crate::model_price::{self, Version};
 use crate::table;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
@@ -21,6 +22,55 @@ word! {
     }
 }
 
+word! {
+    /// What a model is asked for.
+    pub enum Purpose {
+        Chat = "chat",
+        Embedding = "embedding",
+    }
+}
+
+word! {
+    /// A protocol in which a model may be asked.
+    pub enum Protocol {
+        Chat = "chat",
+        Messages = "messages",
+        Responses = "responses",
+        Embeddings = "embeddings",
+    }
+}
+
+word! {
+    /// What a model can read.
+    pub enum Input {
+        Text = "text",
+        Image = "image",
+        Document = "document",
+        Audio = "audio",
+    }
+}
+
+word! {
+    /// Who said something about a model.
+    pub enum Source {
+        /// The table of the release.
+        Table = "table",
+        /// An administrator.
+        Edited = "edited",
+    }
+}
+
+word! {
+    /// How a model came here.
+    pub enum Origin {
+        Release = "release",
+        /// A foreign gateway offers it.
+        Gateway = "gateway",
+        /// An administrator added it.
+        Added = "added",
+    }
+}
+
 record! {
     #[derive(Clone, Debug)]
     pub struct Model {
@@ -33,6 +83,111 @@ record! {
         pub chain: Option<i64>,
         pub sort_order: i64,
         pub created_at: Timestamp,
+        /// What its provider calls it; empty if that is its id.
+        pub upstream_name: String,
+        pub purpose: Purpose,
+        /// Empty is all that its provider speaks.
+        pub protocols: Words<Protocol>,
+        /// Tokens of input and output together.
+        pub context_window: Option<i64>,
+        /// Tokens of the longest answer.
+        pub max_output: Option<i64>,
+        /// Empty is unknown.
+        pub inputs: Words<Input>,
+        pub reasoning: Option<bool>,
+        pub tools: Option<bool>,
+        /// Who said what it can do; `None` while nothing is known.
+        pub facts: Option<Source>,
+        pub origin: Origin,
+    }
+}
+
+impl Model {
+    /// A model of which nothing is known but its name and its provider.
+    pub fn named(id: &str, kind: ProviderKind, at: Timestamp) -> Model {
+        let is_embedding = id.to_ascii_lowercase().contains("embed");
+        Model {
+            id: id.to_owned(),
+            kind,
+            provider: kind.as_str().to_owned(),
+            price: Price::of(id),
+            enabled: true,
+            chain: None,
+            sort_order: 100,
+            created_at: at,
+            upstream_name: String::new(),
+            purpose: if is_embedding { Purpose::Embedding } else { Purpose::Chat },
+            protocols: Words::default(),
+            context_window: None,
+            max_output: None,
+            inputs: Words::default(),
+            reasoning: None,
+            tools: None,
+            facts: None,
+            origin: Origin::Release,
+        }
+    }
+
+    /// What its first provider calls it.
+    pub fn upstream(&self) -> &str {
+        if self.upstream_name.is_empty() { &self.id } else { &self.upstream_name }
+    }
+}
+
+/// Several words of a closed set, stored with commas between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words<T>(pub Vec<T>);
+
+impl<T> Default for Words<T> {
+    fn default() -> Words<T> {
+        Words(vec![])
+    }
+}
+
+macro_rules! words {
+    ($($word:ident),*) => {$(
+        impl crate::row::Column for Words<$word> {
+            fn read(row: &crate::row::Row, name: &str) -> Result<Words<$word>> {
+                let text: String = row.get(name)?;
+                let word = |word: &str| {
+                    $word::parse(word).ok_or_else(|| crate::Error::Column(name.into(), format!("unknown word {word}")))
+                };
+                text.split(',').filter(|word| !word.is_empty()).map(word).collect::<Result<Vec<_>>>().map(Words)
+            }
+        }
+
+        impl From<&Words<$word>> for crate::row::Value {
+            fn from(words: &Words<$word>) -> Self {
+                words.to_string().into()
+            }
+        }
+
+        impl std::fmt::Display for Words<$word> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(","))
+            }
+        }
+    )*};
+}
+words!(Protocol, Input);
+
+record! {
+    /// A further provider of a model.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Offer {
+        pub model: String,
+        pub provider: String,
+        /// What the provider calls the model; empty if that is its id.
+        pub upstream_name: String,
+        pub place: i64,
+    }
+}
+
+record! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Alias {
+        pub alias: String,
+        pub model: String,
     }
 }
 
@@ -62,25 +217,17 @@ pub async fn fill(db: &Db, at: Timestamp) -> Result<()> {
     }
     let mut tx = db.begin().await?;
     for (place, (id, kind, chain)) in FIRST.iter().enumerate() {
-        let model = Model {
-            id: (*id).to_owned(),
-            kind: *kind,
-            provider: kind.as_str().to_owned(),
-            price: Price::of(id),
-            enabled: true,
-            chain: *chain,
-            sort_order: place as i64 + 1,
-            created_at: at,
-        };
+        let named = Model::named(id, *kind, at);
+        let model = Model { chain: *chain, sort_order: place as i64 + 1, ..named };
         insert(&mut tx, &model).await?;
     }
     tx.commit().await
 }
 
-/// Adds a model; returns false and changes nothing if it exists already.
+/// Adds a model with its first price; returns false and changes nothing if it exists already.
 pub async fn insert(tx: &mut Tx, model: &Model) -> Result<bool> {
-    let sql = "INSERT INTO model (id, kind, provider, price, enabled, chain, sort_order, created_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING";
+    let sql = "INSERT INTO model (id, kind, provider, price, enabled, chain, sort_order, created_at, origin) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING";
     let args = args![
         &model.id,
         model.kind,
@@ -89,17 +236,46 @@ pub async fn insert(tx: &mut Tx, model: &Model) -> Result<bool> {
         model.enabled,
         model.chain,
         model.sort_order,
-        model.created_at
+        model.created_at,
+        model.origin
     ];
-    Ok(tx.run(sql, args).await? == 1)
+    if tx.run(sql, args).await? == 0 {
+        return Ok(false);
+    }
+    update(tx, model).await?;
+    model_price::add(tx, &Version::first(model)).await?;
+    Ok(true)
 }
 
-pub async fn all(db: &Db) -> Result<Vec<Model>> {
-    db.all(&format!("SELECT {} FROM model ORDER BY sort_order, id", Model::COLUMNS), args![]).await
+/// Deletes a model with all that belongs to it. Its requests stay in the log.
+pub async fn delete(tx: &mut Tx, id: &str) -> Result<()> {
+    for sql in [
+        "DELETE FROM model_alias WHERE model = ?",
+        "DELETE FROM model_offer WHERE model = ?",
+        "DELETE FROM model_rate WHERE model = ?",
+        "DELETE FROM model_price WHERE model = ?",
+        "DELETE FROM model WHERE id = ?",
+    ] {
+        tx.run(sql, args![id]).await?;
+    }
+    Ok(())
+}
+
+pub async fn all(conn: impl Into<Conn<'_>>) -> Result<Vec<Model>> {
+    conn.into().all(&format!("SELECT {} FROM model ORDER BY sort_order, id", Model::COLUMNS), args![]).await
 }
 
 pub async fn find(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<Model>> {
     conn.into().first(&format!("SELECT {} FROM model WHERE id = ?", Model::COLUMNS), args![id]).await
+}
+
+/// The model of this id or alias.
+pub async fn find_named(db: &Db, name: &str) -> Result<Option<Model>> {
+    let sql = format!(
+        "SELECT {} FROM model WHERE id = ? OR id = (SELECT model FROM model_alias WHERE alias = ?)",
+        Model::COLUMNS
+    );
+    db.first(&sql, args![name, name]).await
 }
 
 /// The model, locked until the transaction ends.
@@ -114,7 +290,82 @@ pub async fn switch_off(tx: &mut Tx, id: &str) -> Result<()> {
 
 /// Writes back the fields that may change.
 pub async fn update(tx: &mut Tx, model: &Model) -> Result<()> {
-    let sql = "UPDATE model SET kind = ?, provider = ?, price = ?, enabled = ?, chain = ? WHERE id = ?";
-    let args = args![model.kind, &model.provider, model.price.billionths(), model.enabled, model.chain, &model.id];
+    let sql = "UPDATE model SET kind = ?, provider = ?, price = ?, enabled = ?, chain = ?, upstream_name = ?, purpose = ?, \
+        protocols = ?, context_window = ?, max_output = ?, inputs = ?, reasoning = ?, tools = ?, facts = ? WHERE id = ?";
+    let args = args![
+        model.kind,
+        &model.provider,
+        model.price.billionths(),
+        model.enabled,
+        model.chain,
+        &model.upstream_name,
+        model.purpose,
+        &model.protocols,
+        model.context_window,
+        model.max_output,
+        &model.inputs,
+        model.reasoning,
+        model.tools,
+        model.facts.map_or("", Source::as_str),
+        &model.id
+    ];
     tx.run(sql, args).await.map(drop)
+}
+
+/// The aliases of all models, or of one.
+pub async fn aliases(conn: impl Into<Conn<'_>>, model: Option<&str>) -> Result<Vec<Alias>> {
+    let (which, args) = match model {
+        Some(model) => ("WHERE model = ?", args![model]),
+        None => ("", args![]),
+    };
+    conn.into().all(&format!("SELECT alias, model FROM model_alias {which} ORDER BY alias"), args).await
+}
+
+/// The further providers of all models, or of one, in their order.
+pub async fn offers(conn: impl Into<Conn<'_>>, model: Option<&str>) -> Result<Vec<Offer>> {
+    let (which, args) = match model {
+        Some(model) => ("WHERE model = ?", args![model]),
+        None => ("", args![]),
+    };
+    let sql = format!("SELECT {} FROM model_offer {which} ORDER BY model, place, provider", Offer::COLUMNS);
+    conn.into().all(&sql, args).await
+}
+
+/// Replaces the aliases of a model. Whether they are free is looked at before, under `Lock::ModelNames`.
+pub async fn set_aliases(tx: &mut Tx, model: &str, aliases: &[String]) -> Result<()> {
+    tx.run("DELETE FROM model_alias WHERE model = ?", args![model]).await?;
+    for alias in aliases {
+        tx.run("INSERT INTO model_alias (alias, model) VALUES (?, ?)", args![alias, model]).await?;
+    }
+    Ok(())
+}
+
+/// Replaces the further providers of a model: names with what they call it.
+pub async fn set_offers(tx: &mut Tx, model: &str, offers: &[(String, String)]) -> Result<()> {
+    tx.run("DELETE FROM model_offer WHERE model = ?", args![model]).await?;
+    for (place, (provider, upstream_name)) in offers.iter().enumerate() {
+        let sql = "INSERT INTO model_offer (model, provider, upstream_name, place) VALUES (?, ?, ?, ?)";
+        tx.run(sql, args![model, provider, upstream_name, place]).await?;
+    }
+    Ok(())
+}
+
+/// Another model that has one of these names for an id or an alias, without regard to case, and that name.
+pub async fn taken(tx: &mut Tx, model: &str, names: &[&str]) -> Result<Option<Alias>> {
+    for name in names {
+        let sql = "SELECT ? AS alias, id AS model FROM model WHERE LOWER(id) = LOWER(?) AND id <> ? \
+            UNION ALL SELECT ? AS alias, model FROM model_alias WHERE LOWER(alias) = LOWER(?) AND model <> ? LIMIT 1";
+        let found = tx.first(sql, args![*name, *name, model, *name, *name, model]).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// How many instances have this model.
+pub async fn instances(tx: &mut Tx, id: &str) -> Result<i64> {
+    let sql = "SELECT COUNT(*) AS n FROM instance WHERE model = ? AND deleted_at IS NULL";
+    let number: Number = tx.one(sql, args![id]).await?;
+    Ok(number.n)
 }

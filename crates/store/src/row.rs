@@ -117,6 +117,11 @@ impl Column for bool {
         Ok(row.get::<i64>(name)? != 0)
     }
 }
+impl Column for Option<bool> {
+    fn read(row: &Row, name: &str) -> Result<Self> {
+        Ok(row.get::<Option<i64>>(name)?.map(|number| number != 0))
+    }
+}
 impl Column for Timestamp {
     fn read(row: &Row, name: &str) -> Result<Self> {
         Timestamp::from_millisecond(row.get(name)?).map_err(|e| Error::Column(name.into(), e.to_string()))

@@ -69,6 +69,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
     let keys = Keys::of(config, &db).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
     store::model::fill(&db, Clock::default().now()).await.map_err(operator)?;
+    llm::model::table::bring(&db, Clock::default().now()).await.map_err(operator)?;
     key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;
     let sealer = Arc::new(Sealer::new(&keys.master.key).map_err(operator)?);
     let log = match log_folder {

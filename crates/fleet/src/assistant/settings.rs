@@ -78,7 +78,8 @@ pub async fn models(app: &App, instance: &Instance) -> Result<Option<Models>> {
     if instance.own_llm {
         return Ok(None);
     }
-    let usable: Vec<model::Model> = model::all(&app.db).await?.into_iter().filter(|m| m.enabled).collect();
+    let usable: Vec<model::Model> =
+        model::all(&app.db).await?.into_iter().filter(|m| m.enabled && m.purpose == model::Purpose::Chat).collect();
     let mut chain: Vec<(i64, &str)> = usable.iter().filter_map(|m| Some((m.chain?, m.id.as_str()))).collect();
     chain.sort_unstable();
     let own = usable.iter().map(|m| m.id.as_str()).find(|id| *id == instance.model);

@@ -10,7 +10,7 @@ use llm::{key, own_request};
 use remote::llm::KeyState;
 use reqwest::redirect::Policy;
 use serde_json::{Value, json};
-use store::model::Model;
+use store::model::{Model, Purpose};
 use store::{chat_message, model};
 
 use super::{Dimension, Finding};
@@ -48,7 +48,11 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     if let Err(error) = chat_message::look(&app.db).await {
         problem(format!("messages cannot be kept: {error}"));
     }
-    let mut enabled: Vec<Model> = model::all(&app.db).await?.into_iter().filter(|model| model.enabled).collect();
+    let mut enabled: Vec<Model> = model::all(&app.db)
+        .await?
+        .into_iter()
+        .filter(|model| model.enabled && model.purpose == Purpose::Chat)
+        .collect();
     if enabled.is_empty() {
         problem("no model is enabled".into());
         return Ok(found);

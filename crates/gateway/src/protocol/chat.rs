@@ -161,17 +161,18 @@ fn asking_for_usage(body: &[u8], options: Field<'_>) -> Option<Edit> {
 struct Answer<'a> {
     #[serde(borrow)]
     usage: Option<OpenAiUsage<'a>>,
+    #[serde(borrow, default)]
+    service_tier: Field<'a>,
 }
 
 fn whole(body: &[u8], seen: &mut Seen) {
-    seen.usage = usage(body);
+    if let Ok(answer) = serde_json::from_slice::<Answer<'_>>(body) {
+        seen.note_tier(answer.service_tier);
+        seen.usage = answer.usage.and_then(|counts| counts.usage());
+    }
     if seen.usage.is_none() {
         (seen.written, seen.thought) = (written(body), thought(body));
     }
-}
-
-fn usage(body: &[u8]) -> Option<Usage> {
-    serde_json::from_slice::<Answer<'_>>(body).ok()?.usage?.usage()
 }
 
 /// Bytes that the model wrote, in the JSON of an answer or of a chunk. Estimates are made from them.
@@ -192,6 +193,8 @@ struct Chunk<'a> {
     usage: Option<OpenAiUsage<'a>>,
     choices: Option<Vec<Choice>>,
     error: Option<IgnoredAny>,
+    #[serde(borrow, default)]
+    service_tier: Field<'a>,
 }
 
 #[derive(Deserialize)]
@@ -211,6 +214,7 @@ fn event(data: &[u8], seen: &mut Seen) -> bool {
     }
     let Ok(chunk) = serde_json::from_slice::<Chunk<'_>>(data) else { return false };
     seen.error |= chunk.error.is_some();
+    seen.note_tier(chunk.service_tier);
     let choices = chunk.choices.iter().flatten();
     seen.finished += choices.filter(|choice| choice.finish_reason.is_some()).count();
     let Some(reported) = chunk.usage else { return false };
@@ -236,10 +240,17 @@ fn error_event(refusal: &Refusal, _: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use base::price::Tier;
+
     use super::*;
 
     #[test]
     fn usage_is_what_the_provider_says() {
+        let usage = |body: &[u8]| {
+            let mut seen = Seen::default();
+            whole(body, &mut seen);
+            seen.usage
+        };
         let of = |counts: &str| usage(format!(r#"{{"id":"x","usage":{counts},"y":[1]}}"#).as_bytes());
         let reported = |prompt, completion| Some(Usage { prompt, completion, ..Usage::default() });
         assert_eq!(
@@ -267,6 +278,11 @@ mod tests {
         );
         assert_eq!(usage(b"{\"usage\":{\"prompt_tokens\":1"), None);
         assert_eq!(usage(b""), None);
+        let mut seen = Seen::default();
+        whole(br#"{"usage":{"prompt_tokens":1},"service_tier":"flex"}"#, &mut seen);
+        assert_eq!(seen.tier, Tier::Flex);
+        event(br#"{"choices":[{"finish_reason":"stop"}],"service_tier":"default"}"#, &mut seen);
+        assert_eq!(seen.tier, Tier::Standard);
     }
 
     #[test]

@@ -137,11 +137,21 @@ struct Counts<'a> {
     input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
+    #[serde(borrow, default)]
+    cache_creation: Field<'a>,
     output_tokens: Option<u64>,
     #[serde(borrow, default)]
     output_tokens_details: Field<'a>,
     #[serde(borrow, default)]
     iterations: Field<'a>,
+    #[serde(borrow, default)]
+    service_tier: Field<'a>,
+}
+
+/// How long what is written stays in the cache.
+#[derive(Deserialize)]
+struct Written {
+    ephemeral_1h_input_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -164,11 +174,14 @@ impl Counts<'_> {
         let cache_read = part(self.cache_read_input_tokens, before.cache_read)?;
         let cache_write = part(self.cache_creation_input_tokens, before.cache_write)?;
         let details = self.output_tokens_details.read::<Details>().and_then(|details| details.thinking_tokens);
+        let an_hour = self.cache_creation.read::<Written>().and_then(|written| written.ephemeral_1h_input_tokens);
+        let cache_write_1h = or(an_hour, before.cache_write_1h)?.min(cache_write);
         let mut usage = Usage {
             prompt: input + cache_read.unwrap_or(0) + cache_write.unwrap_or(0),
             completion: part(self.output_tokens, Some(before.completion))?.unwrap_or(0),
             cache_read,
             cache_write,
+            cache_write_1h,
             reasoning: part(details, before.reasoning)?,
             estimated: false,
         };
@@ -180,6 +193,7 @@ impl Counts<'_> {
             all.completion += one.completion;
             all.cache_read = sum(all.cache_read, one.cache_read);
             all.cache_write = sum(all.cache_write, one.cache_write);
+            all.cache_write_1h += one.cache_write_1h;
         }
         if all.total() > usage.total() {
             usage = Usage { reasoning: usage.reasoning, ..all };
@@ -203,14 +217,12 @@ struct Answer<'a> {
     usage: Option<Counts<'a>>,
 }
 
-fn usage(body: &[u8]) -> Option<Usage> {
-    let counts = serde_json::from_slice::<Answer<'_>>(body).ok()?.usage?;
-    counts.input_tokens?;
-    counts.usage(Usage::default())
-}
-
 fn whole(body: &[u8], seen: &mut Seen) {
-    seen.usage = usage(body);
+    let counts = serde_json::from_slice::<Answer<'_>>(body).ok().and_then(|answer| answer.usage);
+    if let Some(counts) = counts {
+        seen.note_tier(counts.service_tier);
+        seen.usage = counts.input_tokens.and_then(|_| counts.usage(Usage::default()));
+    }
     // The input of a tool is JSON like all the rest, so without usage the whole answer counts.
     seen.written = body.len();
 }
@@ -247,6 +259,9 @@ fn event(data: &[u8], seen: &mut Seen) -> bool {
         "message_start" => {
             seen.hidden = Hidden::None;
             let counts = event.message.and_then(|message| message.usage);
+            if let Some(counts) = &counts {
+                seen.note_tier(counts.service_tier);
+            }
             seen.usage_so_far = counts.and_then(|counts| counts.usage(Usage::default()));
         }
         "content_block_start" => {
@@ -290,7 +305,15 @@ mod tests {
 
     #[test]
     fn all_input_is_prompt_and_thinking_is_part_of_the_answer() {
-        let of = |counts: &str| usage(format!(r#"{{"id":"m","usage":{counts}}}"#).as_bytes());
+        let of = |counts: &str| {
+            let mut seen = Seen::default();
+            whole(format!(r#"{{"id":"m","usage":{counts}}}"#).as_bytes(), &mut seen);
+            seen.usage
+        };
+        let an_hour = of(
+            r#"{"input_tokens":1,"cache_creation_input_tokens":300,"output_tokens":4,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200}}"#,
+        );
+        assert_eq!(an_hour.map(|usage| (usage.cache_write, usage.cache_write_1h)), Some((300, 200)));
         let counted = of(
             r#"{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":40,
             "cache_creation":{"ephemeral_5m_input_tokens":200},"output_tokens_details":{"thinking_tokens":30},"service_tier":"standard"}"#,
@@ -301,7 +324,7 @@ mod tests {
             cache_read: Some(3000),
             cache_write: Some(200),
             reasoning: Some(30),
-            estimated: false,
+            ..Usage::default()
         };
         assert_eq!(counted, Some(expected));
         let plain = of(r#"{"input_tokens":10,"output_tokens":4,"cache_read_input_tokens":null}"#);

@@ -127,6 +127,11 @@ impl Protocol {
         Some(format!("{url}{}", self.suffix))
     }
 
+    /// Its word in the records of models. Who may be asked may be asked to count.
+    pub fn word(&self) -> &'static str {
+        if *self == messages::COUNT_TOKENS { messages::MESSAGES.name } else { self.name }
+    }
+
     /// Whether models of this kind can be asked in it, where nothing else is known of their provider.
     pub fn is_spoken_by(&self, kind: ProviderKind) -> bool {
         let speaks = |known: &preset::Preset| known.path(self.speech).is_some() && self.is_had_by(kind);
@@ -155,9 +160,14 @@ pub fn at(path: &str) -> Option<&'static Protocol> {
     ALL.into_iter().find(|protocol| protocol.path == path)
 }
 
-/// The paths at which models of a kind answer, as a text.
-pub fn paths_of(kind: ProviderKind) -> String {
-    let spoken = ALL.iter().filter(|protocol| protocol.is_billed && protocol.is_spoken_by(kind));
+/// Whether somebody answers in a protocol of this format.
+pub fn in_shape(shape: Shape, answers: impl Fn(&Protocol) -> bool) -> bool {
+    ALL.iter().any(|protocol| protocol.shape == shape && answers(protocol))
+}
+
+/// The paths of the protocols in which somebody answers, as a text.
+pub fn paths_of(answers: impl Fn(&Protocol) -> bool) -> String {
+    let spoken = ALL.iter().filter(|protocol| protocol.is_billed && answers(protocol));
     let paths: Vec<&str> = spoken.map(|protocol| protocol.path).collect();
     paths.join(", ")
 }
@@ -173,7 +183,12 @@ mod tests {
             assert_eq!(at(protocol.path), Some(*protocol));
         }
         assert_eq!(at("/v1/completions"), None);
-        assert_eq!(paths_of(ProviderKind::Anthropic), "/v1/chat/completions, /v1/messages");
-        assert_eq!(paths_of(ProviderKind::Openai), "/v1/chat/completions, /v1/responses, /v1/embeddings");
+        let of = |kind| paths_of(|protocol| protocol.is_spoken_by(kind));
+        assert_eq!(of(ProviderKind::Anthropic), "/v1/chat/completions, /v1/messages");
+        assert_eq!(of(ProviderKind::Openai), "/v1/chat/completions, /v1/responses, /v1/embeddings");
+        assert_eq!(messages::COUNT_TOKENS.word(), "messages");
+        for protocol in ALL {
+            assert!(store::model::Protocol::parse(protocol.word()).is_some(), "{protocol:?}");
+        }
     }
 }

@@ -150,6 +150,8 @@ struct Answer<'a> {
     id: Field<'a>,
     #[serde(borrow)]
     usage: Option<Counts<'a>>,
+    #[serde(borrow, default)]
+    service_tier: Field<'a>,
 }
 
 impl Answer<'_> {
@@ -166,6 +168,7 @@ fn whole(body: &[u8], seen: &mut Seen) {
     seen.written = body.len();
     let Ok(answer) = serde_json::from_slice::<Answer<'_>>(body) else { return };
     answer.note_id(seen);
+    seen.note_tier(answer.service_tier);
     seen.usage = answer.usage.and_then(|counts| counts.usage());
 }
 
@@ -191,6 +194,7 @@ fn event(data: &[u8], seen: &mut Seen) -> bool {
     let Ok(event) = serde_json::from_slice::<Event<'_>>(data) else { return false };
     if let Some(response) = &event.response {
         response.note_id(seen);
+        seen.note_tier(response.service_tier);
     }
     match &*event.kind {
         "response.created" => seen.hidden = Hidden::None,

@@ -16,16 +16,8 @@ const EMBEDDED: &str = r#"{"object":"list","data":[{"object":"embedding","index"
 
 async fn add_model(site: &Site, id: &str, kind: ProviderKind, chain: Option<i64>) {
     let mut tx = site.app.db.begin().await.unwrap();
-    let model = Model {
-        id: id.into(),
-        kind,
-        provider: kind.as_str().into(),
-        price: Price::from_usd(0.001).unwrap(),
-        enabled: true,
-        chain,
-        sort_order: 50,
-        created_at: site.app.clock.now(),
-    };
+    let named = Model::named(id, kind, site.app.clock.now());
+    let model = Model { price: Price::from_usd(0.001).unwrap(), chain, sort_order: 50, ..named };
     assert!(store::model::insert(&mut tx, &model).await.unwrap());
     tx.commit().await.unwrap();
 }

@@ -12,6 +12,7 @@ mod keys;
 mod kit;
 mod logs;
 mod messages;
+mod prices;
 mod providers;
 mod quotas;
 mod responses;

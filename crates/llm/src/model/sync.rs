@@ -1,60 +1,20 @@
-//! The models that employees and assistants may use.
+//! Takes over the models of a foreign gateway, and has the list written to instances.
 
 use base::id::InstanceId;
-use base::money::Price;
 use base::{Error, Kind, Page, Result, Sort};
-use queue::audit::{self, Action, AuditEvent, By, Changes};
-use queue::permission::Permission;
+use queue::audit::{self, Action, AuditEvent, By};
 use queue::task;
-pub use store::model::{Model, ProviderKind};
+use store::model::{Model, Origin, ProviderKind};
 use store::notice::{Notice, Topic};
 use store::{Tx, instance, model};
 
+use super::{Listed, list, table};
 use crate::App;
 use crate::task::SyncModelsToInstance;
 
-/// What a PATCH changes; `None` leaves a field as it is.
-#[derive(Default)]
-pub struct Patch {
-    pub enabled: Option<bool>,
-    pub price: Option<Price>,
-}
-
-pub async fn list(app: &App) -> Result<Vec<Model>> {
-    Ok(model::all(&app.db).await?)
-}
-
-/// The model of this name, if it may be used.
-pub async fn usable(app: &App, id: &str) -> Result<Model> {
-    let found = model::find(&app.db, id).await?.filter(|m| m.enabled);
-    found.ok_or_else(|| Error::field("model", "is not one that the LLM gateway offers: see GET /models"))
-}
-
-pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Model> {
-    if patch.price.is_some() {
-        by.require(Permission::SetPrices)?;
-    }
-    let mut tx = app.db.begin().await?;
-    let mut model = model::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
-    let old = model.clone();
-    model.enabled = patch.enabled.unwrap_or(model.enabled);
-    model.price = patch.price.unwrap_or(model.price);
-    let changes = Changes::default().field("enabled", &old.enabled.to_string(), &model.enabled.to_string()).field(
-        "price_per_1k",
-        &old.price.usd().to_string(),
-        &model.price.usd().to_string(),
-    );
-    model::update(&mut tx, &model).await?;
-    let target = format!("model {id}");
-    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &target, &changes.text())).await?;
-    tx.notify(Notice::new(Topic::Key, "models")).await?;
-    tx.commit().await?;
-    Ok(model)
-}
-
 /// The result of a synchronisation.
 pub struct Synced {
-    pub models: Vec<Model>,
+    pub models: Vec<Listed>,
     pub task_ids: Vec<String>,
 }
 
@@ -94,27 +54,23 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
     audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, "models", &detail)).await?;
     tx.notify(Notice::new(Topic::Key, "models")).await?;
     tx.commit().await?;
-    Ok(Synced { models: model::all(&app.db).await?, task_ids })
+    Ok(Synced { models: list(app).await?, task_ids })
 }
 
-/// Adds the models that are new at the gateway, and disables those that it does not offer any more. Returns how many
-/// are new.
+/// Adds the models that are new at the gateway, with what the release's table says of them, and disables those that it
+/// does not offer any more. Returns how many are new. Their prices are for information: what a request cost is what the
+/// gateway's log says.
 async fn follow_gateway(app: &App, tx: &mut Tx, offered: &[String]) -> Result<usize> {
     let mut added = 0;
     let known = model::all(&app.db).await?;
+    let now = app.clock.now();
     for (place, id) in offered.iter().enumerate() {
-        let kind = kind_of(id);
-        let new = Model {
-            id: id.clone(),
-            kind,
-            provider: kind.as_str().to_owned(),
-            price: Price::of(id),
-            enabled: true,
-            chain: None,
-            sort_order: 100 + place as i64,
-            created_at: app.clock.now(),
-        };
-        added += usize::from(model::insert(tx, &new).await?);
+        let named = Model::named(id, kind_of(id), now);
+        let new = Model { sort_order: 100 + place as i64, origin: Origin::Gateway, ..named };
+        if model::insert(tx, &new).await? {
+            table::bring_one(tx, new, now).await?;
+            added += 1;
+        }
     }
     for gone in known.iter().filter(|m| m.enabled && !offered.contains(&m.id)) {
         model::switch_off(tx, &gone.id).await?;
