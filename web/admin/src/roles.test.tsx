@@ -317,7 +317,7 @@ describe('buttons', () => {
   });
 
   it('a price is text for those who may not set it', async () => {
-    const model = { id: 'm', provider: 'p', enabled: true, chain: null, price_per_1k: 0.003 };
+    const model = { id: 'm', provider: 'p', enabled: true, chain: null, price_per_1k: 0.003, by_kind: false, prices: [], context_window: null };
     stored.set('/models', { list: [model], total: 1 });
     for (const role of ROLES) {
       await page('keys', role, '?tab=models');

@@ -6,8 +6,11 @@ mod servers;
 mod usage;
 
 use base::id::{InstanceId, ItemId, NewInstanceId, ProfessionId, ServerId};
+use base::money::Price;
+use base::price::{PerMillion, Rate, TierRate};
 use base::{Kind, Result, Secret};
 use fleet::{App, instance, marketplace, profession, server};
+use llm::model;
 use people::admin_user::{self, Role};
 use people::session::{Employee, Token};
 use people::{claim, pool, user};
@@ -99,6 +102,7 @@ pub async fn company(app: &App, fleet: &Fleet) -> Result<Company> {
         };
         people.push(user::create(app, &by, new).await?);
     }
+    models(app, &by).await?;
     marketplace::load(app, catalogue::items()?).await?;
     for (id, name) in servers::SERVERS {
         add_server(app, &by, fleet, id, name).await?;
@@ -124,6 +128,27 @@ pub async fn company(app: &App, fleet: &Fleet) -> Result<Company> {
         professions.push(id);
     }
     Ok(Company { people, professions })
+}
+
+/// A model of the company's own under two names, and a price that somebody changed.
+async fn models(app: &App, by: &By) -> Result<()> {
+    let price = |usd: f64| PerMillion::from_usd(usd);
+    let rate = Rate { input: price(0.2), output: price(0.6), cache_read: price(0.05), ..Rate::default() };
+    let own = model::Patch {
+        aliases: Some(vec!["house".into()]),
+        context_window: Some(Some(131_072)),
+        max_output: Some(Some(16_384)),
+        inputs: Some(vec![model::Input::Text, model::Input::Image]),
+        tools: Some(Some(true)),
+        upstream_name: Some("house-model-v3".into()),
+        rates: Some(vec![TierRate { rate, ..TierRate::default() }]),
+        ..model::Patch::default()
+    };
+    let own = model::Patch { kind: Some(model::ProviderKind::Openai), ..own };
+    model::create(app, by, "acme-house", None, own).await?;
+    let edited = model::Patch { price: Price::from_usd(0.001), ..model::Patch::default() };
+    model::update(app, by, "gemini-3-flash", edited).await?;
+    Ok(())
 }
 
 impl Company {

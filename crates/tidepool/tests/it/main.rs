@@ -46,6 +46,7 @@ mod login_limits;
 mod marketplace;
 mod messages;
 mod model;
+mod model_records;
 mod neighbour;
 mod openapi;
 mod openclaw;

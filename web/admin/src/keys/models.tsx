@@ -1,4 +1,4 @@
-// The models that assistants may use: their price, their place in the fallback chain, on or off; synced to instances here.
+// The models that assistants may use: their limits and prices, their place in the fallback chain, on or off; synced to instances here.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
@@ -10,8 +10,8 @@ import { NumberField } from '@tidepool/shared/ui/number-field';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { toast } from '@tidepool/shared/ui/toast';
-import { RefreshCw } from 'lucide-react';
-import { useState } from 'react';
+import { GitCompare, Plus, RefreshCw } from 'lucide-react';
+import { lazy, Suspense, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useRights } from '../me';
@@ -20,6 +20,11 @@ import { useHealthCounts } from '../overview/queries';
 import { FormDialog } from '../parts/form-dialog';
 import { useModels } from '../parts/models';
 import type { Model } from '../records';
+
+// What opens over the list is loaded when it is opened: a page's first load has a limit.
+const ModelForm = lazy(() => import('./model-form'));
+const ModelPanel = lazy(() => import('./model-panel'));
+const ModelCompare = lazy(() => import('./model-compare'));
 
 /** The server keeps prices in billionths of a dollar. */
 const NUMBERS = { price_per_1k: { min: 0, max: 1_000_000, decimals: 9 } };
@@ -34,6 +39,8 @@ export function ModelTable() {
   const { may } = useRights();
   const [pricing, setPricing] = useState<Model | null>(null);
   const [syncing, setSyncing] = useState(false);
+  const [opened, setOpened] = useState<'add' | 'compare' | null>(null);
+  const [shown, setShown] = useState<string | null>(null);
   const changed = () => void client.invalidateQueries({ queryKey: ['models'] });
   const change = (id: string, body: { enabled?: boolean; price_per_1k?: number }) =>
     unwrap(api.PATCH('/models/{id}', { params: { path: { id } }, body }));
@@ -42,17 +49,39 @@ export function ModelTable() {
     onSuccess: changed,
     onError: (error) => toast('error', errorText(error, i18n)),
   });
+  // In dollars per million tokens where prices by kind are in force, else the one price.
+  const priceOf = (model: Model) => {
+    const usual = model.prices[0];
+    if (!model.by_kind || usual?.input == null)
+      return t('models.price', { price: format.fineMoney(model.price_per_1k) });
+    if (usual.output == null) return t('models.priceInput', { input: format.fineMoney(usual.input) });
+    return t('models.priceKinds', {
+      input: format.fineMoney(usual.input),
+      output: format.fineMoney(usual.output),
+    });
+  };
   const instances = counts.data ? Object.values(counts.data).reduce((sum, count) => sum + count, 0) : 0;
   return (
+    <>
     <Panel
       title={t('keys.tab.models')}
       query={models}
       action={
         may('models.manage') && (
-          <Button size="small" onClick={() => setSyncing(true)}>
-            <RefreshCw className="size-4" aria-hidden="true" />
-            {t('models.sync')}
-          </Button>
+          <span className="flex flex-wrap gap-2">
+            <Button size="small" onClick={() => setOpened('add')}>
+              <Plus className="size-4" aria-hidden="true" />
+              {t('models.add')}
+            </Button>
+            <Button size="small" onClick={() => setOpened('compare')}>
+              <GitCompare className="size-4" aria-hidden="true" />
+              {t('models.compare')}
+            </Button>
+            <Button size="small" onClick={() => setSyncing(true)}>
+              <RefreshCw className="size-4" aria-hidden="true" />
+              {t('models.sync')}
+            </Button>
+          </span>
         )
       }
       empty={{
@@ -66,8 +95,18 @@ export function ModelTable() {
             {list.map((model) => (
               <li key={model.id} className="flex flex-wrap items-center gap-x-4 gap-y-1.5 py-2.5 text-sm">
                 <span className="min-w-0 flex-1 basis-48">
-                  <span className={`font-medium ${model.enabled ? '' : 'text-muted'}`}>{model.id}</span>
-                  <span className="block text-muted">{model.provider}</span>
+                  <button
+                    type="button"
+                    className={`min-h-8 text-start font-medium break-words underline decoration-line underline-offset-4 hover:decoration-control ${model.enabled ? '' : 'text-muted'}`}
+                    onClick={() => setShown(model.id)}
+                  >
+                    {model.id}
+                  </button>
+                  <span className="block text-muted">
+                    {[model.provider, model.context_window && t('models.context', { tokens: format.short(model.context_window) })]
+                      .filter(Boolean)
+                      .join(' · ')}
+                  </span>
                 </span>
                 {model.chain != null && <Badge tone="busy">{t('models.chain', { n: model.chain })}</Badge>}
                 {may('models.prices') ? (
@@ -77,12 +116,10 @@ export function ModelTable() {
                     aria-label={t('models.priceOf', { name: model.id })}
                     onClick={() => setPricing(model)}
                   >
-                    {t('models.price', { price: format.fineMoney(model.price_per_1k) })}
+                    {priceOf(model)}
                   </button>
                 ) : (
-                  <span className="px-2 tabular-nums">
-                    {t('models.price', { price: format.fineMoney(model.price_per_1k) })}
-                  </span>
+                  <span className="px-2 tabular-nums">{priceOf(model)}</span>
                 )}
                 <label
                   className="flex min-h-8 w-24 items-center gap-2"
@@ -140,5 +177,15 @@ export function ModelTable() {
         </>
       )}
     </Panel>
+      <Suspense>
+        {opened === 'add' && <ModelForm onClose={() => setOpened(null)} />}
+        {opened === 'compare' && <ModelCompare onClose={() => setOpened(null)} />}
+        {models.data?.list
+          .filter(({ id }) => id === shown)
+          .map((model) => (
+            <ModelPanel key={model.id} model={model} onClose={() => setShown(null)} />
+          ))}
+      </Suspense>
+    </>
   );
 }

@@ -1,0 +1,125 @@
+// What the form of a model sends: a new one by hand, and only what was changed of an old one.
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { I18nProvider } from '@tidepool/shared/i18n/i18n';
+import { act } from 'react';
+import { createRoot, type Root } from 'react-dom/client';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { dictionaries } from '../messages';
+import { en } from '../messages/en';
+import type { Model } from '../records';
+import ModelForm from './model-form';
+
+const { sent } = vi.hoisted(() => ({ sent: [] as unknown[] }));
+
+vi.mock('../api', () => {
+  const answer = (data: unknown) =>
+    Promise.resolve({ data: { code: 0, msg: '', data }, response: new Response() });
+  const change = (_: string, { body }: { body?: unknown }) => {
+    sent.push(JSON.parse(JSON.stringify(body)));
+    return answer({});
+  };
+  return { api: { GET: () => answer({ list: [], total: 0 }), POST: change, PATCH: change } };
+});
+vi.mock('../me', () => ({ useMay: () => true }));
+
+const MODEL = {
+  id: 'qwen3-max',
+  kind: 'openai',
+  provider: 'openai',
+  upstream_name: 'qwen3-max',
+  aliases: [],
+  offers: [],
+  purpose: 'chat',
+  protocols: [],
+  context_window: 258048,
+  max_output_tokens: null,
+  inputs: ['text'],
+  reasoning: true,
+  tools: null,
+  prices: [
+    { tier: 'standard', above: 0, input: 1.2, output: 6 },
+    { tier: 'standard', above: 32000, input: 2.4, output: 12 },
+  ],
+} as unknown as Model;
+
+let root: Root;
+
+beforeEach(() => {
+  vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
+  sent.length = 0;
+  document.body.innerHTML = '<main></main>';
+  root = createRoot(document.body.firstElementChild ?? document.body);
+});
+
+afterEach(() => {
+  act(() => root.unmount());
+  vi.unstubAllGlobals();
+});
+
+async function draw(model?: Model) {
+  await act(async () => {
+    root.render(
+      <QueryClientProvider client={new QueryClient()}>
+        <I18nProvider dictionaries={dictionaries} initial={{ language: 'en', messages: en }}>
+          <ModelForm model={model} onClose={() => undefined} />
+        </I18nProvider>
+      </QueryClientProvider>,
+    );
+    await Promise.resolve();
+  });
+}
+
+const field = (name: string) => document.querySelector<HTMLInputElement>(`[name="${name}"]`);
+
+async function fill(name: string, value: string) {
+  await act(async () => {
+    const input = field(name);
+    if (!input) throw new Error(name);
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')?.set?.call(input, value);
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+    await Promise.resolve();
+  });
+}
+
+async function save() {
+  await act(async () => {
+    document.querySelector<HTMLButtonElement>('button[type=submit]')?.click();
+    await new Promise((done) => setTimeout(done));
+  });
+}
+
+it('sends only what was changed', async () => {
+  await draw(MODEL);
+  await fill('aliases', 'best, big');
+  await save();
+  expect(sent).toEqual([{ aliases: ['best', 'big'] }]);
+});
+
+it('keeps the prices of other tiers and lengths', async () => {
+  await draw(MODEL);
+  await fill('cache_read', '0.3');
+  await save();
+  const standard = { input: 1.2, output: 6, cache_read: 0.3, cache_write: null, cache_write_1h: null };
+  expect(sent).toEqual([{ prices: [standard, MODEL.prices[1]] }]);
+});
+
+it('adds a model by hand, with unknown for what nobody says', async () => {
+  await draw();
+  await fill('id', 'our-own');
+  await save();
+  expect(sent).toEqual([
+    {
+      id: 'our-own',
+      kind: 'openai',
+      upstream_name: null,
+      aliases: [],
+      purpose: 'chat',
+      protocols: [],
+      inputs: [],
+      reasoning: null,
+      tools: null,
+      context_window: null,
+      max_output_tokens: null,
+    },
+  ]);
+});

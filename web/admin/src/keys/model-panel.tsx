@@ -1,0 +1,164 @@
+// What is known of one model: its limits, its prices by kind of token, and what it cost before.
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { Button } from '@tidepool/shared/ui/button';
+import { Confirm } from '@tidepool/shared/ui/confirm';
+import { Dialog } from '@tidepool/shared/ui/dialog';
+import { Facts, Panel } from '@tidepool/shared/ui/panel';
+import { toast } from '@tidepool/shared/ui/toast';
+import { lazy, Suspense, useState } from 'react';
+import { api } from '../api';
+import { useFormat } from '../format';
+import { useRights } from '../me';
+import type { Model } from '../records';
+import { useModelText, type ModelKey } from './model-texts';
+
+const ModelForm = lazy(() => import('./model-form'));
+
+const KINDS = [
+  ['input', 'model.input'],
+  ['output', 'model.output'],
+  ['cache_read', 'model.cacheRead'],
+  ['cache_write', 'model.cacheWrite'],
+  ['cache_write_1h', 'model.cacheWriteHour'],
+] as const;
+
+export default function ModelPanel({ model, onClose }: { model: Model; onClose: () => void }) {
+  const i18n = useModelText();
+  const { t, number } = i18n;
+  const client = useQueryClient();
+  const { may } = useRights();
+  const [editing, setEditing] = useState(false);
+  const [deleting, setDeleting] = useState(false);
+  const { id } = model;
+  const history = useQuery({
+    queryKey: ['models', 'prices', id],
+    queryFn: () => unwrap(api.GET('/models/{id}/prices', { params: { path: { id } } })),
+  });
+  const known = (value: string) => (value === '' ? t('model.unknown') : value);
+  const tokens = (value: number | null | undefined) => known(value == null ? '' : number(value));
+  const flag = (value: boolean | null | undefined) =>
+    t(value == null ? 'model.unknown' : value ? 'model.yes' : 'model.no');
+  const rows = [
+    { name: t('model.provider'), value: model.provider },
+    { name: t('model.upstream'), value: model.upstream_name },
+    ...(model.offers.length > 0
+      ? [{ name: t('model.offers'), value: model.offers.map((offer) => offer.provider).join(', ') }]
+      : []),
+    ...(model.aliases.length > 0 ? [{ name: t('model.aliases'), value: model.aliases.join(', ') }] : []),
+    { name: t('model.purpose'), value: t(`model.purpose.${model.purpose}`) },
+    { name: t('model.protocols'), value: model.protocols.join(', ') || t('model.protocolsAll') },
+    { name: t('model.context'), value: tokens(model.context_window) },
+    { name: t('model.answer'), value: tokens(model.max_output_tokens) },
+    { name: t('model.inputs'), value: known(model.inputs.map((word) => t(`model.input.${word}`)).join(', ')) },
+    { name: t('model.reasoning'), value: flag(model.reasoning) },
+    { name: t('model.tools'), value: flag(model.tools) },
+  ];
+  return (
+    <>
+      <Dialog
+        open
+        width="wide"
+        onClose={onClose}
+        title={id}
+        foot={
+          <>
+            {may('models.manage') && model.origin === 'added' && (
+              <Button onClick={() => setDeleting(true)}>{t('model.delete')}</Button>
+            )}
+            {may('models.manage') && <Button onClick={() => setEditing(true)}>{t('model.change')}</Button>}
+            <Button onClick={onClose}>{t('dialog.close')}</Button>
+          </>
+        }
+      >
+        <div className="space-y-5">
+          <Facts rows={rows} />
+          <Panel title={t('model.history')} query={history}>
+            {({ list }) => (
+              <ol className="space-y-4">
+                {list.map((version) => (
+                  <li key={version.valid_from} className="text-sm">
+                    <p className="mb-1 text-muted">
+                      {t('model.since')} <RelativeTime at={version.valid_from} /> ·{' '}
+                      {version.source === 'edited'
+                        ? version.who
+                          ? t('model.source.edited', { who: version.who })
+                          : t('model.source.editedBySomebody')
+                        : t(`model.source.${version.source}`)}
+                    </p>
+                    <Prices single={version.price_per_1k} rates={version.prices} />
+                  </li>
+                ))}
+              </ol>
+            )}
+          </Panel>
+        </div>
+      </Dialog>
+      {editing && (
+        <Suspense>
+          <ModelForm model={model} onClose={() => setEditing(false)} />
+        </Suspense>
+      )}
+      {deleting && (
+        <Confirm
+          title={t('model.deleteTitle', { name: id })}
+          confirm={t('model.delete')}
+          run={() => unwrap(api.DELETE('/models/{id}', { params: { path: { id } } }))}
+          onDone={() => {
+            toast('success', t('model.deleted', { name: id }));
+            void client.invalidateQueries({ queryKey: ['models'] });
+            onClose();
+          }}
+          onClose={() => setDeleting(false)}
+        >
+          <p>{t('model.deleteText')}</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+/** The prices of one time, in dollars per million tokens; the single price where there are none by kind. */
+function Prices({ single, rates }: { single: number; rates: Model['prices'] }) {
+  const { t, number } = useModelText();
+  const { fineMoney } = useFormat();
+  if (rates.length === 0) return <p className="tabular-nums">{t('model.single', { price: fineMoney(single) })}</p>;
+  const kinds = KINDS.filter(([kind]) => rates.some((rate) => rate[kind] != null));
+  const tierOf = (rate: Model['prices'][number]) => {
+    const tier: ModelKey = `model.tier.${rate.tier ?? 'standard'}`;
+    return rate.above ? t('model.above', { tier: t(tier), tokens: number(rate.above) }) : t(tier);
+  };
+  return (
+    <div className="overflow-x-auto">
+      <table className="w-full text-sm">
+        <thead className="text-muted">
+          <tr>
+            <th scope="col" className="py-1 pe-4 text-start font-normal">
+              {t('model.tier')}
+            </th>
+            {kinds.map(([kind, label]) => (
+              <th key={kind} scope="col" className="py-1 ps-4 text-end font-normal">
+                {t(label)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rates.map((rate) => (
+            <tr key={`${rate.tier ?? ''} ${rate.above ?? 0}`}>
+              <th scope="row" className="py-1 pe-4 text-start font-normal">
+                {tierOf(rate)}
+              </th>
+              {kinds.map(([kind]) => (
+                <td key={kind} className="py-1 ps-4 text-end tabular-nums">
+                  {rate[kind] == null ? '–' : fineMoney(rate[kind])}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
