@@ -44,7 +44,7 @@ impl Model {
         if *self.provider == *provider {
             return &self.upstream;
         }
-        self.offers.iter().find(|(name, _)| **name == *provider).map_or(&self.id, |(_, name)| name)
+        self.offers.iter().find(|(name, _)| **name == *provider).map_or(&*self.id, |(_, name)| &**name)
     }
 
     /// Whether it may be asked in a protocol, as far as the model decides: an embedding model has no words, and the others

@@ -92,7 +92,7 @@ impl Patch {
         Ok(())
     }
 
-    /// Writes the fields into the model. Returns whether one of them says what it can do.
+    /// Writes the fields into the model.
     fn apply(&self, model: &mut Model) {
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {
             if let Some(value) = value {
@@ -198,7 +198,8 @@ pub async fn create(app: &App, by: &By, id: &str, from_table: Option<&str>, patc
     check_rates(patch.rates.as_deref().unwrap_or_default(), model.purpose)?;
     let mut tx = app.db.begin().await?;
     tx.lock(Lock::ModelNames).await?;
-    require_free(&mut tx, id, std::iter::once(id).chain(patch.aliases.iter().flatten().map(String::as_str))).await?;
+    let names: Vec<&str> = std::iter::once(id).chain(patch.aliases.iter().flatten().map(String::as_str)).collect();
+    require_free(&mut tx, id, &names).await?;
     if !model::insert(&mut tx, &model).await? {
         return Err(Error::conflict("a model with this id exists"));
     }
@@ -222,9 +223,10 @@ pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Listed
     }
     patch.check(id)?;
     let mut tx = app.db.begin().await?;
-    if patch.aliases.is_some() {
+    if let Some(aliases) = &patch.aliases {
         tx.lock(Lock::ModelNames).await?;
-        require_free(&mut tx, id, patch.aliases.iter().flatten().map(String::as_str)).await?;
+        let names: Vec<&str> = aliases.iter().map(String::as_str).collect();
+        require_free(&mut tx, id, &names).await?;
     }
     let mut model = model::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let old = model.clone();
@@ -313,9 +315,8 @@ pub async fn delete(app: &App, by: &By, id: &str) -> Result<()> {
 }
 
 /// Refuses names that another model has for an id or an alias.
-async fn require_free(tx: &mut Tx, id: &str, names: impl Iterator<Item = &str>) -> Result<()> {
-    let names: Vec<&str> = names.collect();
-    match model::taken(tx, id, &names).await? {
+async fn require_free(tx: &mut Tx, id: &str, names: &[&str]) -> Result<()> {
+    match model::taken(tx, id, names).await? {
         Some(taken) => Err(Error::conflict(format!("{} is a name of the model {}", taken.alias, taken.model))),
         None => Ok(()),
     }

@@ -86,13 +86,12 @@ pub fn find(name: &str) -> Option<&'static Row> {
 /// changed. Returns to how many.
 pub async fn bring(db: &Db, now: Timestamp) -> Result<usize> {
     let models = model::all(db).await?;
-    let mut versions = model_price::known(db, &models).await?;
+    let versions = model_price::known(db, &models).await?;
     let waits = |model: &&Model| {
         let newest = versions.get(&model.id).and_then(|versions| versions.first());
         of(model).is_some() && (model.facts.is_none() || newest.is_some_and(is_untouched))
     };
     let waiting: Vec<String> = models.iter().filter(waits).map(|model| model.id.clone()).collect();
-    versions.clear();
     if waiting.is_empty() {
         return Ok(0);
     }
