@@ -366,6 +366,6 @@ pub async fn taken(tx: &mut Tx, model: &str, names: &[&str]) -> Result<Option<Al
 /// How many instances have this model.
 pub async fn instances(tx: &mut Tx, id: &str) -> Result<i64> {
     let sql = "SELECT COUNT(*) AS n FROM instance WHERE model = ? AND deleted_at IS NULL";
-    let number: Number = tx.one(sql, args![id]).await?;
-    Ok(number.n)
+    let number: Option<Number> = tx.first(sql, args![id]).await?;
+    Ok(number.map_or(0, |number| number.n))
 }

@@ -6,7 +6,7 @@ use base::{Error, Kind, Result};
 use jiff::Timestamp;
 use queue::audit::{self, Action, AuditEvent, By, Changes};
 use queue::permission::Permission;
-use store::advisory::Lock;
+use store::db::Lock;
 use store::model::{Input, Model, Origin, Protocol, ProviderKind, Purpose, Source, Words};
 use store::model_price::{self, PriceSource, Version};
 use store::notice::{Notice, Topic};

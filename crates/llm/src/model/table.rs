@@ -8,7 +8,7 @@ use base::price::{PerMillion, Rate, Tier, TierRate};
 use base::{Error, Result};
 use jiff::Timestamp;
 use serde::Deserialize;
-use store::advisory::Lock;
+use store::db::Lock;
 use store::model::{Input, Model, Protocol, ProviderKind, Purpose, Source, Words};
 use store::model_price::{self, PriceSource, Version};
 use store::{Db, Tx, model};
