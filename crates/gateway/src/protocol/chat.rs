@@ -13,7 +13,7 @@ use crate::echo;
 use crate::error::{Refusal, Shape};
 use crate::field::{self, Field};
 use crate::seen::Seen;
-use crate::tokens::{self, OpenAiUsage, Usage};
+use crate::tokens::{self, OpenAiUsage};
 
 pub static CHAT: Protocol = Protocol {
     place: 0,
@@ -243,6 +243,7 @@ mod tests {
     use base::price::Tier;
 
     use super::*;
+    use crate::tokens::Usage;
 
     #[test]
     fn usage_is_what_the_provider_says() {
