@@ -84,7 +84,7 @@ pub fn find(name: &str) -> Option<&'static Row> {
 
 /// Brings what the release knows to the models of which nothing is known, and its prices to those whose price nobody
 /// changed. Returns to how many.
-pub async fn bring(db: &Db, now: Timestamp) -> Result<usize> {
+pub async fn bring(db: &Db, now: Timestamp) -> store::Result<usize> {
     let models = model::all(db).await?;
     let versions = model_price::known(db, &models).await?;
     let waits = |model: &&Model| {
@@ -107,7 +107,7 @@ pub async fn bring(db: &Db, now: Timestamp) -> Result<usize> {
 }
 
 /// The same for one model, which is locked or new.
-pub async fn bring_one(tx: &mut Tx, mut model: Model, now: Timestamp) -> Result<()> {
+pub async fn bring_one(tx: &mut Tx, mut model: Model, now: Timestamp) -> store::Result<()> {
     let Some(row) = of(&model) else { return Ok(()) };
     if model.facts.is_none() {
         row.apply(&mut model);
