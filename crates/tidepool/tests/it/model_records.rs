@@ -161,12 +161,12 @@ async fn models_of_an_older_release(database: Database) {
     };
     let (opus, _) = in_force("claude-opus-4-6").await;
     assert_eq!((opus.source, opus.prices.by_kind()), (PriceSource::Table, true));
-    let (gpt, model) = in_force("gpt-4o").await;
+    let (gpt, with_limits) = in_force("gpt-4o").await;
     assert_eq!(
         (gpt.source, gpt.prices.by_kind(), gpt.prices.single.billionths()),
         (PriceSource::Edited, false, 9_000_000)
     );
-    assert_eq!(model.context_window, Some(128_000), "its limits are known all the same");
+    assert_eq!(with_limits.context_window, Some(128_000), "its limits are known all the same");
     let (_, embedding) = in_force("text-embedding-3-small").await;
     assert_eq!(embedding.purpose, store::model::Purpose::Embedding);
     // What was true before stays what it was.
