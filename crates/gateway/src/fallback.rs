@@ -121,13 +121,13 @@ pub async fn ask(
     ticket: &mut Ticket,
 ) -> Result<Passed, (Refusal, String)> {
     let mut failures: Vec<Failure> = vec![];
-    // The model whose provider failed in a way that no other key changes.
-    let mut given_up: Option<&Arc<str>> = None;
+    // The model and the provider that failed in a way that no other key changes.
+    let mut given_up: Option<(Arc<str>, Arc<str>)> = None;
     for turn in turns {
-        if given_up == Some(&turn.model.id) {
+        let by = turn.by(question.echo);
+        if given_up.as_ref().is_some_and(|(model, provider)| *model == by.model.id && *provider == by.provider) {
             continue;
         }
-        let by = turn.by(question.echo);
         if let Some(left) = waits.left(&turn.waiting(question.from.protocol)) {
             let message = format!("{} at {} asked to wait", by.model.id, by.provider);
             failures.push(Failure::new(message, String::new(), Class::Wait(Some(left))));
@@ -147,7 +147,7 @@ pub async fn ask(
                 metrics::counter!("tidepool_gateway_fallbacks_total", "provider" => by.provider.to_string())
                     .increment(1);
                 if !failure.is_of_key() {
-                    given_up = Some(&turn.model.id);
+                    given_up = Some((by.model.id.clone(), by.provider.clone()));
                 }
                 failures.push(failure);
                 // The client disconnected: nobody waits for another model's answer.

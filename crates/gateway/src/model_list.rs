@@ -17,13 +17,15 @@ const MOST: usize = 1000;
 /// The models that a client of this format can use.
 fn usable(gateway: &Gateway, shape: Shape) -> Vec<Arc<Model>> {
     let (table, providers) = (gateway.models.now(), gateway.providers.now());
-    let in_format = |route: &Route, model: &Model| match shape {
+    let in_format = |routes: &[Route], model: &Model| match shape {
         Shape::OpenAi => true,
-        Shape::Anthropic => protocol::in_shape(shape, |protocol| routes.iter().any(|route| route.speaks(model, protocol))),
+        Shape::Anthropic => {
+            protocol::in_shape(shape, |protocol| routes.iter().any(|route| route.speaks(model, protocol)))
+        }
     };
     let answered = |model: &&Arc<Model>| {
-        let route = gateway.providers.route(&providers, model).ok().filter(|_| model.enabled);
-        route.is_some_and(|route| in_format(&route, model))
+        let routes = gateway.providers.routes(&providers, model).ok().filter(|_| model.enabled);
+        routes.is_some_and(|routes| in_format(&routes, model))
     };
     table.all.iter().filter(answered).cloned().collect()
 }

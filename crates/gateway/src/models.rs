@@ -55,11 +55,6 @@ impl Model {
             && (self.protocols.is_empty() || self.protocols.contains(&word))
     }
 
-    /// Whether it can be asked in a protocol: its provider speaks it, and the model allows it.
-    pub fn answers(&self, protocol: &Protocol) -> bool {
-        protocol.is_spoken_by(self.kind) && self.allows(protocol)
-    }
-
     /// What was true at a time, and since when. Before everything that is known, it is the oldest that is.
     pub fn prices_at(&self, at: Timestamp) -> Option<&(Timestamp, Arc<Prices>)> {
         self.prices.iter().find(|(from, _)| *from <= at).or_else(|| self.prices.last())

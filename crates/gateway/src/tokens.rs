@@ -37,8 +37,8 @@ impl Usage {
         if self.estimated {
             return Counts::plain(self.prompt, self.completion);
         }
-        let cache_read = self.cache_read.min(self.prompt);
-        let written = self.cache_write.min(self.prompt - cache_read);
+        let cache_read = self.cache_read.unwrap_or(0).min(self.prompt);
+        let written = self.cache_write.unwrap_or(0).min(self.prompt - cache_read);
         let cache_write_1h = self.cache_write_1h.min(written);
         Counts {
             input: self.prompt - cache_read - written,
@@ -133,17 +133,17 @@ mod tests {
         let usage = Usage {
             prompt: 100,
             completion: 9,
-            cache_read: 60,
-            cache_write: 30,
+            cache_read: Some(60),
+            cache_write: Some(30),
             cache_write_1h: 10,
-            reasoning: 5,
+            reasoning: Some(5),
             estimated: false,
         };
         let counts = Counts { input: 10, cache_read: 60, cache_write: 20, cache_write_1h: 10, output: 9 };
         assert_eq!(usage.counts(), counts);
         assert_eq!(Usage { estimated: true, ..usage }.counts(), Counts::plain(100, 9));
         // Parts that are more than the whole never make it more.
-        let wrong = Usage { cache_read: 90, cache_write: 90, cache_write_1h: 90, ..usage }.counts();
+        let wrong = Usage { cache_read: Some(90), cache_write: Some(90), cache_write_1h: 90, ..usage }.counts();
         assert_eq!(wrong, Counts { input: 0, cache_read: 90, cache_write: 0, cache_write_1h: 10, output: 9 });
     }
 }

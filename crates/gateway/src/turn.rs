@@ -1,5 +1,4 @@
-//! Who is asked for a model, and in which order: the model and those behind it in the fallback chain, each with all keys of its
-//! provider.
+//! Who is asked for a model, and in which order: the model and those behind it in the fallback chain, each at the providers that offer it, with all keys there.
 
 use std::sync::Arc;
 
@@ -7,7 +6,7 @@ use store::model::ProviderKind;
 
 use crate::error::Refusal;
 use crate::models::{Model, Table};
-use crate::protocol::Protocol;
+use crate::protocol::{self, Protocol};
 use crate::provider::{Key, Provider, Providers, Route};
 use crate::sticky::Pins;
 use crate::ticket::By;
@@ -70,29 +69,35 @@ pub struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
-    /// The requested model, and the usable models after it in the chain, as far as they speak the protocol; each with all keys of its
-    /// provider.
+    /// The requested model, and the usable models after it in the chain, as far as they speak the protocol; each at all providers that
+    /// offer it, with all keys there.
     pub fn turns(&self, table: &Table, model: &str) -> Result<Vec<Turn>, Refusal> {
         let Some(first) = table.find(model) else { return Err(Refusal::unknown_model(model, "does not exist")) };
         if !first.enabled {
             return Err(Refusal::unknown_model(model, "is switched off"));
         }
         let providers = self.providers.now();
-        let route = self.providers.route(&providers, first).map_err(|why| Refusal::unknown_model(model, &why))?;
-        if !route.speaks(first, self.protocol) {
-            return Err(Refusal::wrong_protocol(model, &route.paths(first)));
-        }
+        let routes = self.providers.routes(&providers, first).map_err(|why| Refusal::unknown_model(model, &why))?;
         let mut turns = vec![];
-        self.add(&mut turns, first, route);
+        self.add_all(&mut turns, first, &routes);
+        if turns.is_empty() {
+            let paths = protocol::paths_of(|protocol| routes.iter().any(|route| route.speaks(first, protocol)));
+            return Err(Refusal::wrong_protocol(model, &paths));
+        }
         if self.protocol.falls_back {
             for next in table.after(first).filter(|next| next.enabled) {
-                let route = self.providers.route(&providers, next).ok();
-                if let Some(route) = route.filter(|route| route.speaks(next, self.protocol)) {
-                    self.add(&mut turns, next, route);
+                if let Ok(routes) = self.providers.routes(&providers, next) {
+                    self.add_all(&mut turns, next, &routes);
                 }
             }
         }
         Ok(turns)
+    }
+
+    fn add_all(&self, turns: &mut Vec<Turn>, model: &Arc<Model>, routes: &[Route]) {
+        for route in routes.iter().filter(|route| route.speaks(model, self.protocol)) {
+            self.add(turns, model, route.clone());
+        }
     }
 
     /// A turn for each key: first the one that has the conversation in its cache, then in their order; those that are spared come last.

@@ -6,19 +6,10 @@ use base::id::{ProviderId, ProviderKeyId};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::db::{Number, Record as _};
+pub use crate::model::Protocol;
 use crate::model::ProviderKind;
 use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, record, word};
-
-word! {
-    /// A protocol that a provider may be asked in.
-    pub enum Protocol {
-        Chat = "chat",
-        Messages = "messages",
-        Responses = "responses",
-        Embeddings = "embeddings",
-    }
-}
 
 word! {
     /// How a provider failed.

@@ -175,7 +175,7 @@ impl Counts<'_> {
         let cache_write = part(self.cache_creation_input_tokens, before.cache_write)?;
         let details = self.output_tokens_details.read::<Details>().and_then(|details| details.thinking_tokens);
         let an_hour = self.cache_creation.read::<Written>().and_then(|written| written.ephemeral_1h_input_tokens);
-        let cache_write_1h = or(an_hour, before.cache_write_1h)?.min(cache_write);
+        let cache_write_1h = part(an_hour, Some(before.cache_write_1h))?.unwrap_or(0).min(cache_write.unwrap_or(0));
         let mut usage = Usage {
             prompt: input + cache_read.unwrap_or(0) + cache_write.unwrap_or(0),
             completion: part(self.output_tokens, Some(before.completion))?.unwrap_or(0),
@@ -313,7 +313,7 @@ mod tests {
         let an_hour = of(
             r#"{"input_tokens":1,"cache_creation_input_tokens":300,"output_tokens":4,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200}}"#,
         );
-        assert_eq!(an_hour.map(|usage| (usage.cache_write, usage.cache_write_1h)), Some((300, 200)));
+        assert_eq!(an_hour.map(|usage| (usage.cache_write, usage.cache_write_1h)), Some((Some(300), 200)));
         let counted = of(
             r#"{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":40,
             "cache_creation":{"ephemeral_5m_input_tokens":200},"output_tokens_details":{"thinking_tokens":30},"service_tier":"standard"}"#,

@@ -53,18 +53,11 @@ pub enum Route {
 impl Route {
     /// Whether a model can be asked in a protocol there. `echo` speaks for a provider as that would.
     pub fn speaks(&self, model: &Model, protocol: &Protocol) -> bool {
-        match self {
+        let spoken = match self {
             Route::Provider(provider) => provider.speaks(protocol),
             Route::Echo => protocol.is_spoken_by(model.kind),
-        }
-    }
-
-    /// The paths at which the model answers.
-    pub fn paths(&self, model: &Model) -> String {
-        match self {
-            Route::Provider(provider) => provider.paths(),
-            Route::Echo => crate::protocol::paths_of(model.kind),
-        }
+        };
+        spoken && model.allows(protocol)
     }
 }
 
@@ -120,14 +113,27 @@ impl Providers {
         self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The way to a model, or why there is none.
-    pub fn route(&self, table: &Table, model: &Model) -> Result<Route, String> {
+    /// The ways to a model: to its provider, then to the others that offer it. Fails with the reason if there is none.
+    pub fn routes(&self, table: &Table, model: &Model) -> Result<Vec<Route>, String> {
+        let first = self.route(table, model);
+        let further = model.offers.iter().filter_map(|(provider, _)| table.usable(provider).cloned());
+        let further = further.map(Route::Provider);
+        match first {
+            Ok(first) => Ok(std::iter::once(first).chain(further).collect()),
+            Err(why) => Some(further.collect::<Vec<_>>()).filter(|routes| !routes.is_empty()).ok_or(why),
+        }
+    }
+
+    /// The way to a model's first provider, or why there is none.
+    fn route(&self, table: &Table, model: &Model) -> Result<Route, String> {
         if model.kind == ProviderKind::Echo {
             return Ok(Route::Echo);
         }
-        match table.find(&model.provider) {
-            Some(provider) if !provider.enabled => Err(format!("its provider `{}` is switched off", provider.name)),
-            Some(provider) if !provider.keys.is_empty() => Ok(Route::Provider(provider.clone())),
+        match (table.usable(&model.provider), table.find(&model.provider)) {
+            (Some(provider), _) => Ok(Route::Provider(provider.clone())),
+            (None, Some(provider)) if !provider.enabled => {
+                Err(format!("its provider `{}` is switched off", provider.name))
+            }
             _ if self.app.providers.echo => Ok(Route::Echo),
             _ => Err("has no provider: its provider's key is not configured".to_owned()),
         }

@@ -82,12 +82,6 @@ impl Provider {
     pub fn uri(&self, protocol: &Protocol) -> Option<&(Uri, Uri)> {
         self.uris[protocol.place].as_ref()
     }
-
-    /// The paths of ours at which its models answer.
-    pub fn paths(&self) -> String {
-        let spoken = protocol::ALL.iter().filter(|protocol| protocol.is_billed && self.speaks(protocol));
-        spoken.map(|protocol| protocol.path).collect::<Vec<_>>().join(", ")
-    }
 }
 
 /// All providers at one moment.
@@ -111,5 +105,10 @@ impl Table {
 
     pub fn find(&self, name: &str) -> Option<&Arc<Provider>> {
         self.by_name.get(name)
+    }
+
+    /// The provider, if it may be asked.
+    pub fn usable(&self, name: &str) -> Option<&Arc<Provider>> {
+        self.find(name).filter(|provider| provider.enabled && !provider.keys.is_empty())
     }
 }

@@ -93,16 +93,9 @@ impl Scene {
 }
 
 async fn add_model(site: &Site, id: &str, provider: &str, chain: Option<i64>) {
-    let model = Model {
-        id: id.into(),
-        kind: ProviderKind::Compatible,
-        provider: provider.into(),
-        price: base::money::Price::of("gpt-4o"),
-        enabled: true,
-        chain,
-        sort_order: 50,
-        created_at: site.app.clock.now(),
-    };
+    let named = Model::named(id, ProviderKind::Compatible, site.app.clock.now());
+    let model =
+        Model { provider: provider.into(), price: base::money::Price::of("gpt-4o"), chain, sort_order: 50, ..named };
     let mut tx = site.app.db.begin().await.unwrap();
     assert!(model::insert(&mut tx, &model).await.unwrap());
     tx.commit().await.unwrap();
