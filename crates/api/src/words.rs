@@ -110,7 +110,7 @@ words! {
     /// How a model came here.
     ModelOrigin of store::model::Origin { Release = "release", Gateway = "gateway", Added = "added" }
     /// Where a price comes from: the spec, an administrator, or the table of the release.
-    PriceSource of store::model_price::PriceSource { Spec = "spec", Edited = "edited", Table = "table" }
+    PriceSource of store::model::price::PriceSource { Spec = "spec", Edited = "edited", Table = "table" }
     /// The service tier that a request is billed by.
     PriceTier of base::price::Tier { Standard = "standard", Flex = "flex", Priority = "priority", Batch = "batch" }
     ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }

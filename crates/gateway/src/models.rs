@@ -9,8 +9,8 @@ use base::Result;
 use base::price::Prices;
 use jiff::Timestamp;
 use store::Db;
+use store::model::price;
 use store::model::{self, ProviderKind, Purpose};
-use store::model_price;
 
 use crate::metrics::OfModel;
 use crate::protocol::Protocol;
@@ -81,7 +81,7 @@ impl Table {
     async fn read(db: &Db) -> Result<Table> {
         let aliases = model::aliases(db, None).await?;
         let rows = model::all(db).await?;
-        let mut versions = model_price::known(db, &rows).await?;
+        let mut versions = price::known(db, &rows).await?;
         let mut offers: HashMap<String, Vec<(Arc<str>, Box<str>)>> = HashMap::new();
         for offer in model::offers(db, None).await? {
             let name = if offer.upstream_name.is_empty() { &offer.model } else { &offer.upstream_name };

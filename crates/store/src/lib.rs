@@ -39,7 +39,6 @@ pub mod log_segment;
 pub mod marketplace;
 pub mod migrate;
 pub mod model;
-pub mod model_price;
 pub mod moved_from;
 pub mod notice;
 pub mod password_reset;

@@ -267,7 +267,7 @@ impl Providers {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.hurry.notified() => {}
-                () = is_told(&mut notices) => {}
+                () = may_have_changed(&mut notices) => {}
             }
             if let Err(error) = self.write().await {
                 tracing::warn!(%error, "what providers answered is not written yet");
@@ -328,7 +328,7 @@ impl Providers {
 }
 
 /// Returns when providers may have changed.
-async fn is_told(notices: &mut broadcast::Receiver<Notice>) {
+async fn may_have_changed(notices: &mut broadcast::Receiver<Notice>) {
     loop {
         match notices.recv().await {
             Ok(notice) if matches!(notice.topic, Topic::Provider | Topic::Anything) => return,

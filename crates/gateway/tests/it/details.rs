@@ -14,7 +14,7 @@ fn kinds(row: &Request) -> [Option<i64>; 4] {
 }
 
 /// What `Wire::usage` says of 100 tokens in and 40 out.
-fn told(wire: Wire) -> [Option<i64>; 4] {
+fn reported(wire: Wire) -> [Option<i64>; 4] {
     match wire {
         Wire::Chat => [None; 4],
         Wire::Messages => [Some(100), Some(50), Some(25), None],
@@ -46,7 +46,7 @@ on_both! {
         let names = ["chat", "messages", "responses"];
         for (wire, pair) in Wire::ALL.into_iter().zip(rows.chunks(2)) {
             for row in pair {
-                assert_eq!(kinds(row), told(wire), "{wire:?}");
+                assert_eq!(kinds(row), reported(wire), "{wire:?}");
                 assert_eq!((row.prompt_tokens, row.completion_tokens, row.r#type), (100, 40, RequestType::SUCCESS));
                 assert_eq!(row.protocol, names[Wire::ALL.iter().position(|one| *one == wire).unwrap()]);
                 assert_eq!((row.asked_model.as_str(), row.retries, row.quota_rest), (wire.model(), Some(0), 0));
@@ -72,7 +72,7 @@ async fn chats_tell_their_cache_in_the_details() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_told_is_unknown_and_not_zero() {
+async fn what_nobody_reports_is_unknown_and_not_zero() {
     let whole = Wire::Chat.whole("hi", None).to_string();
     let (openai, site) = site_of(Database::sqlite(), Wire::Chat, Act::Json(200, vec![], whole)).await;
     let client = site.free().await;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use base::money::Price;
 use base::price::{PerMillion, Prices, Rate, Tier, TierRate};
 use serde_json::{Value, json};
+use store::model::price::{self, PriceSource, Version};
 use store::model::{self, Model, Protocol, ProviderKind, Purpose, Words};
-use store::model_price::{self, PriceSource, Version};
 use tokio::sync::Semaphore;
 
 use crate::kit::{Act, Client, Database, Options, Provider, Site, Wire, ask};
@@ -56,7 +56,7 @@ async fn set_prices(site: &Site, id: &str, single: f64, rates: Vec<TierRate>) {
         source: PriceSource::Edited,
         who: "root@example.com".into(),
     };
-    let from = model_price::add(&mut tx, &version).await.unwrap();
+    let from = price::add(&mut tx, &version).await.unwrap();
     // The gateway reads names before prices: whoever knows this one knows the price.
     let name = format!("priced-{}", from.as_millisecond());
     model::set_aliases(&mut tx, id, std::slice::from_ref(&name)).await.unwrap();
@@ -135,6 +135,9 @@ on_both! {
             let unit = 2_000_000_000;
             let billed = bill(price, prompt, cached, output);
             assert_eq!(i128::from(quota), (billed + unit - 1) / unit, "{prompt} {cached} {output} {flex}");
+            let row = site.rows().await.pop().unwrap();
+            let exact = i128::from(row.quota) * 2_000 + i128::from(row.quota_rest);
+            assert_eq!(exact * 1_000_000, billed, "to the billionth of a dollar: {prompt} {cached} {output} {flex}");
         }
         site
     }

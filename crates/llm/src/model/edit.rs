@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use queue::audit::{self, Action, AuditEvent, By, Changes};
 use queue::permission::Permission;
 use store::db::Lock;
+use store::model::price::{self, PriceSource, Version};
 use store::model::{Input, Model, Origin, Protocol, ProviderKind, Purpose, Source, Words};
-use store::model_price::{self, PriceSource, Version};
 use store::notice::{Notice, Topic};
 use store::{Tx, model};
 
@@ -209,7 +209,7 @@ pub async fn create(app: &App, by: &By, id: &str, from_table: Option<&str>, patc
         _ => new_version(&model, &patch, &Prices::single(model.price), now, by),
     };
     if let Some(version) = version {
-        model_price::add(&mut tx, &version).await?;
+        price::add(&mut tx, &version).await?;
     }
     let detail = format!("added: {} of {}", model.upstream(), model.provider);
     finish(app, tx, by, id, &detail).await?;
@@ -230,7 +230,7 @@ pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Listed
     }
     let mut model = model::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let old = model.clone();
-    let old_prices = model_price::in_force(&model_price::of_model(&mut tx, id).await?, &model).prices;
+    let old_prices = price::in_force(&price::of_model(&mut tx, id).await?, &model).prices;
     patch.apply(&mut model);
     if let Some(rates) = &patch.rates {
         check_rates(rates, model.purpose)?;
@@ -266,7 +266,7 @@ pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Listed
     write_lists(&mut tx, id, &patch).await?;
     if let Some(version) = new_version(&model, &patch, &old_prices, app.clock.now(), by) {
         changes = changes.field("prices", &prices_text(&old_prices), &prices_text(&version.prices));
-        model_price::add(&mut tx, &version).await?;
+        price::add(&mut tx, &version).await?;
     }
     finish(app, tx, by, id, &changes.text()).await?;
     find(app, id).await
@@ -279,7 +279,7 @@ pub async fn take_table(app: &App, by: &By, id: &str) -> Result<Listed> {
     let mut model = model::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let unknown = || Error::new(Kind::NotFound, "the release's table does not know this model");
     let row = table::of(&model).ok_or_else(unknown)?;
-    let old = model_price::in_force(&model_price::of_model(&mut tx, id).await?, &model).prices;
+    let old = price::in_force(&price::of_model(&mut tx, id).await?, &model).prices;
     let before = facts(&model);
     row.apply(&mut model);
     model::update(&mut tx, &model).await?;
@@ -289,7 +289,7 @@ pub async fn take_table(app: &App, by: &By, id: &str) -> Result<Listed> {
         changes = changes.field(name, before, after);
     }
     if old != version.prices {
-        model_price::add(&mut tx, &version).await?;
+        price::add(&mut tx, &version).await?;
     }
     let detail = format!("from the release's table ({}): {}", row.source.date, changes.text());
     finish(app, tx, by, id, &detail).await?;

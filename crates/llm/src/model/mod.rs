@@ -8,9 +8,9 @@ pub mod table;
 use std::collections::HashMap;
 
 use base::{Error, Kind, Result};
+pub use store::model::price::{PriceSource, Version};
+use store::model::{self, price};
 pub use store::model::{Input, Model, Offer, Origin, Protocol, ProviderKind, Purpose, Source};
-pub use store::model_price::{PriceSource, Version};
-use store::{model, model_price};
 
 pub use self::edit::{Patch, create, delete, take_table, update};
 pub use self::sync::{Synced, sync};
@@ -38,7 +38,7 @@ pub async fn list(app: &App) -> Result<Vec<Listed>> {
     for offer in model::offers(&app.db, None).await? {
         offers.entry(offer.model.clone()).or_default().push(offer);
     }
-    let mut versions = model_price::known(&app.db, &models).await?;
+    let mut versions = price::known(&app.db, &models).await?;
     let listed = |model: Model| {
         let price = versions.remove(&model.id).and_then(|versions| versions.into_iter().next());
         Listed {
@@ -58,7 +58,7 @@ pub async fn find(app: &App, name: &str) -> Result<Listed> {
     Ok(Listed {
         aliases: aliases.into_iter().map(|alias| alias.alias).collect(),
         offers: model::offers(&app.db, Some(&model.id)).await?,
-        price: model_price::in_force(&model_price::of_model(&app.db, &model.id).await?, &model),
+        price: price::in_force(&price::of_model(&app.db, &model.id).await?, &model),
         model,
     })
 }
@@ -66,8 +66,8 @@ pub async fn find(app: &App, name: &str) -> Result<Listed> {
 /// The prices of a model, newest first.
 pub async fn prices(app: &App, name: &str) -> Result<Vec<Version>> {
     let model = model::find_named(&app.db, name).await?.ok_or(Kind::NotFound)?;
-    let mut versions = model_price::of_model(&app.db, &model.id).await?;
-    let in_force = model_price::in_force(&versions, &model);
+    let mut versions = price::of_model(&app.db, &model.id).await?;
+    let in_force = price::in_force(&versions, &model);
     if versions.first() != Some(&in_force) {
         versions.insert(0, in_force);
     }

@@ -9,8 +9,8 @@ use base::{Error, Result};
 use jiff::Timestamp;
 use serde::Deserialize;
 use store::db::Lock;
+use store::model::price::{self, PriceSource, Version};
 use store::model::{Input, Model, Protocol, ProviderKind, Purpose, Source, Words};
-use store::model_price::{self, PriceSource, Version};
 use store::{Db, Tx, model};
 
 const JSON: &str = include_str!("table.json");
@@ -86,7 +86,7 @@ pub fn find(name: &str) -> Option<&'static Row> {
 /// changed. Returns to how many.
 pub async fn bring(db: &Db, now: Timestamp) -> store::Result<usize> {
     let models = model::all(db).await?;
-    let versions = model_price::known(db, &models).await?;
+    let versions = price::known(db, &models).await?;
     let waits = |model: &&Model| {
         let newest = versions.get(&model.id).and_then(|versions| versions.first());
         of(model).is_some() && (model.facts.is_none() || newest.is_some_and(is_untouched))
@@ -113,10 +113,10 @@ pub async fn bring_one(tx: &mut Tx, mut model: Model, now: Timestamp) -> store::
         row.apply(&mut model);
         model::update(tx, &model).await?;
     }
-    let versions = model_price::of_model(&mut *tx, &model.id).await?;
-    let newest = model_price::in_force(&versions, &model);
+    let versions = price::of_model(&mut *tx, &model.id).await?;
+    let newest = price::in_force(&versions, &model);
     if is_untouched(&newest) {
-        model_price::add(tx, &version(&model, row, now, "")).await?;
+        price::add(tx, &version(&model, row, now, "")).await?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! quarter.
 
 mod days;
+mod kept;
 mod span;
 mod total;
 
@@ -17,8 +18,9 @@ use jiff::civil::Date;
 use crate::db::{Number, Record, Row, Value};
 use crate::request::{NewRequest, RequestType};
 use crate::row::storable;
-use crate::{Conn, Db, Result, Tx, args, record};
+use crate::{Conn, Db, Result, Tx, args};
 pub use days::{Rebuild, begin_rebuild, make_days, rebuild_some, zone_of_days};
+pub use kept::{keep_rows_since, rows_since};
 use span::cut;
 pub use span::{SLOT_MS, Span, second_of, slot_of};
 pub use total::{copy_totals, of_all_time, recount, totals};
@@ -488,21 +490,4 @@ pub async fn rows(db: &Db, first: Date, last: Date, tokens: Option<&[String]>) -
     let sql = format!("SELECT '' AS key, {TOTALS} FROM usage_daily WHERE {clause}");
     let keyed: Keyed = Conn::from(db).one(&sql, args).await?;
     Ok(keyed.sums)
-}
-
-record! { struct Setting { value: String } }
-
-/// The time since which the rows of the log are kept. Of older ones there are only sums.
-pub async fn rows_since(db: &Db) -> Result<Timestamp> {
-    let since: Option<Setting> =
-        db.first("SELECT value FROM setting WHERE name = 'request_log_since'", args![]).await?;
-    let ms = since.and_then(|s| s.value.parse().ok());
-    Ok(ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::UNIX_EPOCH))
-}
-
-/// Sets the time at which lists begin from now on. Older rows may then be deleted in batches.
-pub async fn keep_rows_since(db: &Db, since: Timestamp) -> Result<()> {
-    let sql = "INSERT INTO setting (name, value) VALUES ('request_log_since', ?) \
-        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    db.run(sql, args![since.as_millisecond().to_string()]).await.map(drop)
 }

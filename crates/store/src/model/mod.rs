@@ -1,12 +1,14 @@
 //! The models that the LLM gateway offers: what is known of them, their other names, and who offers them.
 
+pub mod price;
+
 use base::money::Price;
 use jiff::Timestamp;
 
 use crate::db::{Number, Record as _};
-use crate::model_price::{self, Version};
 use crate::table;
 use crate::{Conn, Db, Result, Tx, args, record, word};
+use price::Version;
 
 word! {
     /// The kind of a model's provider, which decides how it is called.
@@ -243,7 +245,7 @@ pub async fn insert(tx: &mut Tx, model: &Model) -> Result<bool> {
         return Ok(false);
     }
     update(tx, model).await?;
-    model_price::add(tx, &Version::first(model)).await?;
+    price::add(tx, &Version::first(model)).await?;
     Ok(true)
 }
 

@@ -6,8 +6,8 @@ use base::money::Price;
 use base::price::{PerMillion, Prices, Rate, Tier, TierRate};
 use jiff::{SignedDuration, Timestamp};
 
+use super::Model;
 use crate::db::Record as _;
-use crate::model::Model;
 use crate::{Conn, Error, Result, Tx, args, record, word};
 
 /// How many versions of a model are listed, and how many of each a gateway knows: a request may have begun before the
