@@ -2,14 +2,21 @@
 import { expect, expectAccessibleInBothThemes, openSignedIn, test } from './fixtures';
 
 for (const width of [1280, 375]) {
-  test(`${width} px: a model is added, priced by hand, compared, taken over and deleted`, async ({ page, demo, app }) => {
+  test(`${width} px: a model is added, priced by hand, compared, taken over and deleted`, async ({
+    page,
+    demo,
+    app,
+  }) => {
     await page.setViewportSize({ width, height: 812 });
     const id = `o4-mini-of-${width}`;
     await openSignedIn(page, app, demo, '/keys?tab=models');
     await page.getByRole('button', { name: 'Add a model' }).click();
     const adding = page.getByRole('dialog', { name: 'Add a model' });
     await adding.getByLabel('Known to this release').fill('o4-mini');
-    await page.getByRole('option', { name: /^o4-mini/ }).first().click();
+    await page
+      .getByRole('option', { name: /^o4-mini/ })
+      .first()
+      .click();
     await adding.getByLabel('Name', { exact: true }).fill(id);
     await adding.getByRole('button', { name: 'Add a model' }).click();
     await expect(adding).toBeHidden();
@@ -38,7 +45,10 @@ for (const width of [1280, 375]) {
     expect(sticksOut).toBe(false);
     await page.getByRole('button', { name: id, exact: true }).click();
     await shown.getByRole('button', { name: 'Delete' }).click();
-    await page.getByRole('dialog', { name: `Delete ${id}?` }).getByRole('button', { name: 'Delete' }).click();
+    await page
+      .getByRole('dialog', { name: `Delete ${id}?` })
+      .getByRole('button', { name: 'Delete' })
+      .click();
     await expect(page.getByRole('button', { name: id, exact: true })).toBeHidden();
   });
 }

@@ -7,7 +7,9 @@ import { expect, it } from 'vitest';
 const LEFT_OUT: Readonly<Record<string, string>> = {
   'GET /audit/logs': 'the entries of /audit-logs by other parameters',
   'GET /audit/request-logs': 'the items of /llm-request-logs by other parameters',
+  'GET /models/{id}': 'an item of /models is the whole record',
   'GET /professions/{id}': 'a row of /professions is the whole record',
+  'GET /providers/{id}': 'an item of /providers is the whole record',
   'GET /auth/sso/callback': 'where the identity provider sends the browser',
   'POST /task-queue/{id}/retry': 'another name of /tasks/{id}/retry',
 };

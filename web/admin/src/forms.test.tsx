@@ -155,7 +155,16 @@ const PROFESSION = {
   is_official: 0,
   is_active: 1,
 } as Profession;
-const MODEL = { id: 'm', provider: 'p', enabled: true, chain: null, price_per_1k: 0.003, by_kind: false, prices: [], context_window: null };
+const MODEL = {
+  id: 'm',
+  provider: 'p',
+  enabled: true,
+  chain: null,
+  price_per_1k: 0.003,
+  by_kind: false,
+  prices: [],
+  context_window: null,
+};
 const RULE = {
   id: 'key_balance_low',
   enabled: true,

@@ -78,6 +78,14 @@ beforeEach(() => {
     total: 0,
     counts: { pending: 0, processing: 0, done: 0, failed: 0, dead: 0 },
   });
+  stored.set('/llm-request-logs/{id}', {
+    id: 7,
+    created_at: '2026-11-10T08:00:00Z',
+    status: 'success',
+    tokens_in: 1,
+    tokens_out: 1,
+    duration_ms: 1,
+  });
   stored.set('/guardian/stats', { dimensions: [], today: { total_events: 0, failed: 0 } });
   stored.set('/servers/{id}/detail', {
     id: 'quay',
@@ -206,11 +214,17 @@ describe('useMay', () => {
 });
 
 const loaders = import.meta.glob<{ default: ComponentType }>('./pages/*.tsx');
+/** Of the pages that are not under their own name. */
+const PLACES: Readonly<Record<string, string | undefined>> = {
+  overview: '/',
+  server: '/servers/quay',
+  request: '/requests/7',
+};
 async function page(name: string, role: Role | null, query = '') {
   const load = loaders[`./pages/${name}.tsx`];
   if (load === undefined) throw new Error(`there is no page ${name}`);
   const { default: Content } = await load();
-  const place = name === 'overview' ? '/' : name === 'server' ? '/servers/quay' : `/${name}`;
+  const place = PLACES[name] ?? `/${name}`;
   await draw(
     <ReadablePage>
       <Content />
@@ -239,6 +253,7 @@ describe.each(ROLES)('%s', (role) => {
   it.each([
     ['keys', '?tab=keys'],
     ['keys', '?tab=models'],
+    ['keys', '?tab=providers'],
     ['professions', '?tab=pool'],
     ['professions', '?tab=claims'],
     ['guardian', '?tab=repairs'],
@@ -266,11 +281,14 @@ describe.each(ROLES)('%s', (role) => {
   });
 });
 
-it.each(['users', 'usage', 'requests', 'audit'])('tells operators that they cannot read %s', async (name) => {
-  await page(name, 'operator');
-  expect(text()).toContain('Your role cannot read this');
-  expect(asked).toEqual([]);
-});
+it.each(['users', 'usage', 'requests', 'request', 'audit'])(
+  'tells operators that they cannot read %s',
+  async (name) => {
+    await page(name, 'operator');
+    expect(text()).toContain('Your role cannot read this');
+    expect(asked).toEqual([]);
+  },
+);
 
 it('asks for nothing that it may have to hide until it is known who reads', async () => {
   await page('users', null);
@@ -317,7 +335,16 @@ describe('buttons', () => {
   });
 
   it('a price is text for those who may not set it', async () => {
-    const model = { id: 'm', provider: 'p', enabled: true, chain: null, price_per_1k: 0.003, by_kind: false, prices: [], context_window: null };
+    const model = {
+      id: 'm',
+      provider: 'p',
+      enabled: true,
+      chain: null,
+      price_per_1k: 0.003,
+      by_kind: false,
+      prices: [],
+      context_window: null,
+    };
     stored.set('/models', { list: [model], total: 1 });
     for (const role of ROLES) {
       await page('keys', role, '?tab=models');

@@ -7,12 +7,79 @@ import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { toast } from '@tidepool/shared/ui/toast';
 import { api } from '../api';
+import { useFormat } from '../format';
 import { useMay } from '../me';
-import { useModelText } from './model-texts';
+import { oneOf } from '../records';
+import { useModelText, type ModelKey } from './model-texts';
+
+const FIELDS: Record<string, ModelKey | undefined> = {
+  purpose: 'model.purpose',
+  protocols: 'model.protocols',
+  context_window: 'model.context',
+  max_output_tokens: 'model.answer',
+  inputs: 'model.inputs',
+  reasoning: 'model.reasoning',
+  tools: 'model.tools',
+  price_per_1k: 'models.priceLabel',
+};
+
+const KINDS: Record<string, ModelKey | undefined> = {
+  input: 'model.input',
+  output: 'model.output',
+  cache_read: 'model.cacheRead',
+  cache_write: 'model.cacheWrite',
+  cache_write_1h: 'model.cacheWriteHour',
+};
+
+/** What a value that is a word is called. */
+const WORDS: Record<string, ModelKey | undefined> = {
+  yes: 'model.yes',
+  no: 'model.no',
+  embedding: 'model.purpose.embedding',
+  text: 'model.input.text',
+  image: 'model.input.image',
+  document: 'model.input.document',
+  audio: 'model.input.audio',
+};
+
+const TIERS = ['standard', 'flex', 'priority', 'batch'] as const;
+
+/** How the console writes what the server names and values in a comparison: `prices standard above 200000: input`, `128000`. */
+function useWritten() {
+  const { t, number } = useModelText();
+  const { fineMoney } = useFormat();
+  const price = (field: string) => /^prices (\w+)(?: above (\d+))?: (\w+)$/.exec(field);
+  return {
+    field: (field: string) => {
+      const plain = FIELDS[field];
+      if (plain) return t(plain);
+      const [, word, above, kind] = price(field) ?? [];
+      const tier = oneOf(word, TIERS);
+      const name = KINDS[kind ?? ''];
+      if (!tier || !name) return field;
+      const at = t(`model.tier.${tier}`);
+      const whole = above ? t('model.above', { tier: at, tokens: number(Number(above)) }) : at;
+      return t('model.priceOf', { kind: t(name), tier: whole });
+    },
+    value: (field: string, value: string | null | undefined) => {
+      if (value == null) return t('model.unknown');
+      if (field === 'price_per_1k' || price(field)) return fineMoney(Number(value));
+      if (/^\d+$/.test(value)) return number(Number(value));
+      // Protocols are written as they are everywhere.
+      if (field === 'protocols') return value;
+      const words = value.split(/[ ,]+/).map((word) => {
+        const key = field === 'purpose' && word === 'chat' ? 'model.purpose.chat' : WORDS[word];
+        return key ? t(key) : word;
+      });
+      return words.join(', ');
+    },
+  };
+}
 
 export default function ModelCompare({ onClose }: { onClose: () => void }) {
   const i18n = useModelText();
   const { t } = i18n;
+  const written = useWritten();
   const client = useQueryClient();
   const mayPrice = useMay('models.prices');
   const compared = useQuery({
@@ -82,10 +149,10 @@ export default function ModelCompare({ onClose }: { onClose: () => void }) {
                         {model.differences.map(({ field, ours, theirs }) => (
                           <tr key={field}>
                             <th scope="row" className="py-1 pe-4 text-start font-normal">
-                              {field}
+                              {written.field(field)}
                             </th>
-                            <td className="py-1 pe-4 tabular-nums">{ours ?? t('model.unknown')}</td>
-                            <td className="py-1 pe-4 tabular-nums">{theirs ?? t('model.unknown')}</td>
+                            <td className="py-1 pe-4 tabular-nums">{written.value(field, ours)}</td>
+                            <td className="py-1 pe-4 tabular-nums">{written.value(field, theirs)}</td>
                           </tr>
                         ))}
                       </tbody>

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What the form of a model sends: a new one by hand, and only what was changed of an old one.
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { I18nProvider } from '@tidepool/shared/i18n/i18n';

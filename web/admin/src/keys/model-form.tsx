@@ -82,7 +82,7 @@ export default function ModelForm({ model, onClose }: { model?: Model; onClose: 
       const id = fieldText(data, 'id').trim();
       const kind = oneOf(fieldText(data, 'kind'), KINDS);
       const aliases = names(fieldText(data, 'aliases'));
-      const body = byHand ? { ...read(data), id, kind } : { id, kind, aliases, from_table: row?.value };
+      const body = byHand ? { ...read(data), id, kind } : { id, kind, aliases, from_table: row.value };
       return unwrap(api.POST('/models', { body }));
     }
     const before = {

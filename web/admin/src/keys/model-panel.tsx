@@ -51,7 +51,10 @@ export default function ModelPanel({ model, onClose }: { model: Model; onClose: 
     { name: t('model.protocols'), value: model.protocols.join(', ') || t('model.protocolsAll') },
     { name: t('model.context'), value: tokens(model.context_window) },
     { name: t('model.answer'), value: tokens(model.max_output_tokens) },
-    { name: t('model.inputs'), value: known(model.inputs.map((word) => t(`model.input.${word}`)).join(', ')) },
+    {
+      name: t('model.inputs'),
+      value: known(model.inputs.map((word) => t(`model.input.${word}`)).join(', ')),
+    },
     { name: t('model.reasoning'), value: flag(model.reasoning) },
     { name: t('model.tools'), value: flag(model.tools) },
   ];
@@ -123,7 +126,8 @@ export default function ModelPanel({ model, onClose }: { model: Model; onClose: 
 function Prices({ single, rates }: { single: number; rates: Model['prices'] }) {
   const { t, number } = useModelText();
   const { fineMoney } = useFormat();
-  if (rates.length === 0) return <p className="tabular-nums">{t('model.single', { price: fineMoney(single) })}</p>;
+  if (rates.length === 0)
+    return <p className="tabular-nums">{t('model.single', { price: fineMoney(single) })}</p>;
   const kinds = KINDS.filter(([kind]) => rates.some((rate) => rate[kind] != null));
   const tierOf = (rate: Model['prices'][number]) => {
     const tier: ModelKey = `model.tier.${rate.tier ?? 'standard'}`;

@@ -63,120 +63,124 @@ export function ModelTable() {
   const instances = counts.data ? Object.values(counts.data).reduce((sum, count) => sum + count, 0) : 0;
   return (
     <>
-    <Panel
-      title={t('keys.tab.models')}
-      query={models}
-      action={
-        may('models.manage') && (
-          <span className="flex flex-wrap gap-2">
-            <Button size="small" onClick={() => setOpened('add')}>
-              <Plus className="size-4" aria-hidden="true" />
-              {t('models.add')}
-            </Button>
-            <Button size="small" onClick={() => setOpened('compare')}>
-              <GitCompare className="size-4" aria-hidden="true" />
-              {t('models.compare')}
-            </Button>
-            <Button size="small" onClick={() => setSyncing(true)}>
-              <RefreshCw className="size-4" aria-hidden="true" />
-              {t('models.sync')}
-            </Button>
-          </span>
-        )
-      }
-      empty={{
-        when: ({ list }) => list.length === 0,
-        show: <EmptyState title={t('models.none')}>{t('models.noneText')}</EmptyState>,
-      }}
-    >
-      {({ list }) => (
-        <>
-          <ul className="divide-y divide-line">
-            {list.map((model) => (
-              <li key={model.id} className="flex flex-wrap items-center gap-x-4 gap-y-1.5 py-2.5 text-sm">
-                <span className="min-w-0 flex-1 basis-48">
-                  <button
-                    type="button"
-                    className={`min-h-8 text-start font-medium break-words underline decoration-line underline-offset-4 hover:decoration-control ${model.enabled ? '' : 'text-muted'}`}
-                    onClick={() => setShown(model.id)}
-                  >
-                    {model.id}
-                  </button>
-                  <span className="block text-muted">
-                    {[model.provider, model.context_window && t('models.context', { tokens: format.short(model.context_window) })]
-                      .filter(Boolean)
-                      .join(' · ')}
+      <Panel
+        title={t('keys.tab.models')}
+        query={models}
+        action={
+          may('models.manage') && (
+            <span className="flex flex-wrap gap-2">
+              <Button size="small" onClick={() => setOpened('add')}>
+                <Plus className="size-4" aria-hidden="true" />
+                {t('models.add')}
+              </Button>
+              <Button size="small" onClick={() => setOpened('compare')}>
+                <GitCompare className="size-4" aria-hidden="true" />
+                {t('models.compare')}
+              </Button>
+              <Button size="small" onClick={() => setSyncing(true)}>
+                <RefreshCw className="size-4" aria-hidden="true" />
+                {t('models.sync')}
+              </Button>
+            </span>
+          )
+        }
+        empty={{
+          when: ({ list }) => list.length === 0,
+          show: <EmptyState title={t('models.none')}>{t('models.noneText')}</EmptyState>,
+        }}
+      >
+        {({ list }) => (
+          <>
+            <ul className="divide-y divide-line">
+              {list.map((model) => (
+                <li key={model.id} className="flex flex-wrap items-center gap-x-4 gap-y-1.5 py-2.5 text-sm">
+                  <span className="min-w-0 flex-1 basis-48">
+                    <button
+                      type="button"
+                      className={`min-h-8 text-start font-medium break-words underline decoration-line underline-offset-4 hover:decoration-control ${model.enabled ? '' : 'text-muted'}`}
+                      onClick={() => setShown(model.id)}
+                    >
+                      {model.id}
+                    </button>
+                    <span className="block text-muted">
+                      {[
+                        model.provider,
+                        model.context_window &&
+                          t('models.context', { tokens: format.short(model.context_window) }),
+                      ]
+                        .filter(Boolean)
+                        .join(' · ')}
+                    </span>
                   </span>
-                </span>
-                {model.chain != null && <Badge tone="busy">{t('models.chain', { n: model.chain })}</Badge>}
-                {may('models.prices') ? (
-                  <button
-                    type="button"
-                    className="min-h-8 rounded px-2 tabular-nums underline decoration-line underline-offset-4 hover:decoration-control"
-                    aria-label={t('models.priceOf', { name: model.id })}
-                    onClick={() => setPricing(model)}
+                  {model.chain != null && <Badge tone="busy">{t('models.chain', { n: model.chain })}</Badge>}
+                  {may('models.prices') ? (
+                    <button
+                      type="button"
+                      className="min-h-8 rounded px-2 tabular-nums underline decoration-line underline-offset-4 hover:decoration-control"
+                      aria-label={t('models.priceOf', { name: model.id })}
+                      onClick={() => setPricing(model)}
+                    >
+                      {priceOf(model)}
+                    </button>
+                  ) : (
+                    <span className="px-2 tabular-nums">{priceOf(model)}</span>
+                  )}
+                  <label
+                    className="flex min-h-8 w-24 items-center gap-2"
+                    title={may('models.manage') ? undefined : t('forbidden.action')}
                   >
-                    {priceOf(model)}
-                  </button>
-                ) : (
-                  <span className="px-2 tabular-nums">{priceOf(model)}</span>
-                )}
-                <label
-                  className="flex min-h-8 w-24 items-center gap-2"
-                  title={may('models.manage') ? undefined : t('forbidden.action')}
-                >
-                  <input
-                    type="checkbox"
-                    role="switch"
-                    className="size-4 accent-accent"
-                    checked={model.enabled}
-                    disabled={!may('models.manage')}
-                    aria-label={t('models.offer', { name: model.id })}
-                    onChange={() => toggle.mutate(model)}
+                    <input
+                      type="checkbox"
+                      role="switch"
+                      className="size-4 accent-accent"
+                      checked={model.enabled}
+                      disabled={!may('models.manage')}
+                      aria-label={t('models.offer', { name: model.id })}
+                      onChange={() => toggle.mutate(model)}
+                    />
+                    {t(model.enabled ? 'models.on' : 'models.off')}
+                  </label>
+                </li>
+              ))}
+            </ul>
+            {pricing && (
+              <FormDialog
+                title={t('models.priceOf', { name: pricing.id })}
+                submit={t('dialog.save')}
+                onClose={() => setPricing(null)}
+                onDone={changed}
+                send={(data) => change(pricing.id, readNumbers(data, NUMBERS, i18n))}
+              >
+                {(refused) => (
+                  <NumberField
+                    label={t('models.priceLabel')}
+                    name="price_per_1k"
+                    spec={NUMBERS.price_per_1k}
+                    value={pricing.price_per_1k}
+                    hint={t('models.priceHint')}
+                    error={refused('price_per_1k')}
                   />
-                  {t(model.enabled ? 'models.on' : 'models.off')}
-                </label>
-              </li>
-            ))}
-          </ul>
-          {pricing && (
-            <FormDialog
-              title={t('models.priceOf', { name: pricing.id })}
-              submit={t('dialog.save')}
-              onClose={() => setPricing(null)}
-              onDone={changed}
-              send={(data) => change(pricing.id, readNumbers(data, NUMBERS, i18n))}
-            >
-              {(refused) => (
-                <NumberField
-                  label={t('models.priceLabel')}
-                  name="price_per_1k"
-                  spec={NUMBERS.price_per_1k}
-                  value={pricing.price_per_1k}
-                  hint={t('models.priceHint')}
-                  error={refused('price_per_1k')}
-                />
-              )}
-            </FormDialog>
-          )}
-          {syncing && (
-            <Confirm
-              title={t('models.sync')}
-              danger={false}
-              confirm={t('models.syncAll', { count: number(instances) })}
-              run={async () => {
-                const { task_ids } = await unwrap(api.POST('/models/sync', { body: {} }));
-                toast('success', t('models.synced', { count: number(task_ids.length) }));
-                changed();
-              }}
-              onClose={() => setSyncing(false)}
-            >
-              <p>{t('models.syncText', { count: number(instances) })}</p>
-            </Confirm>
-          )}
-        </>
-      )}
-    </Panel>
+                )}
+              </FormDialog>
+            )}
+            {syncing && (
+              <Confirm
+                title={t('models.sync')}
+                danger={false}
+                confirm={t('models.syncAll', { count: number(instances) })}
+                run={async () => {
+                  const { task_ids } = await unwrap(api.POST('/models/sync', { body: {} }));
+                  toast('success', t('models.synced', { count: number(task_ids.length) }));
+                  changed();
+                }}
+                onClose={() => setSyncing(false)}
+              >
+                <p>{t('models.syncText', { count: number(instances) })}</p>
+              </Confirm>
+            )}
+          </>
+        )}
+      </Panel>
       <Suspense>
         {opened === 'add' && <ModelForm onClose={() => setOpened(null)} />}
         {opened === 'compare' && <ModelCompare onClose={() => setOpened(null)} />}

@@ -9,9 +9,9 @@ import { SelectField } from '@tidepool/shared/ui/select';
 import { CheckField } from '@tidepool/shared/ui/text-area';
 import { useState } from 'react';
 import { api } from '../api';
-import { useText } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
 import type { Provider, ProviderPreset } from '../records';
+import { useProviderText } from './provider-texts';
 
 /** As the API's document has it. */
 const NUMBERS = {
@@ -28,7 +28,7 @@ interface ProviderFormProps {
 }
 
 export function ProviderForm({ provider, onClose, onDone }: ProviderFormProps) {
-  const i18n = useText();
+  const i18n = useProviderText();
   const { t } = i18n;
   const presets = useQuery({
     queryKey: ['provider-presets'],
@@ -46,8 +46,7 @@ export function ProviderForm({ provider, onClose, onDone }: ProviderFormProps) {
       const body = {
         base_url,
         protocols,
-        connect_timeout_seconds: numbers.connect_timeout_seconds ?? provider.connect_timeout_seconds,
-        answer_timeout_seconds: numbers.answer_timeout_seconds ?? provider.answer_timeout_seconds,
+        ...numbers,
         ...(data.has('no-proxy') ? { proxy: null } : proxy ? { proxy } : {}),
       };
       return unwrap(api.PATCH('/providers/{id}', { params: { path: { id: provider.id } }, body }));
@@ -162,7 +161,7 @@ export function ProviderForm({ provider, onClose, onDone }: ProviderFormProps) {
 
 /** What is odd about a provider, and where that is written. */
 function Known({ preset }: { preset: ProviderPreset }) {
-  const { t } = useText();
+  const { t } = useProviderText();
   if (!preset.source) return null;
   return (
     <div className="rounded-lg bg-sunken p-3 text-sm">

@@ -6,9 +6,9 @@ import { Notice } from '@tidepool/shared/ui/notice';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { useState } from 'react';
 import { api } from '../api';
-import { useText } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
 import { oneOf, type Provider } from '../records';
+import { useProviderText } from './provider-texts';
 
 interface ProviderTestProps {
   provider: Provider;
@@ -17,7 +17,7 @@ interface ProviderTestProps {
 }
 
 export function ProviderTest({ provider, onClose, onDone }: ProviderTestProps) {
-  const { t } = useText();
+  const { t } = useProviderText();
   const send = (data: FormData) => {
     const key_id = fieldText(data, 'key_id');
     const body = {
@@ -89,7 +89,7 @@ const FAILURES = {
 } as const;
 
 function Answered({ answer }: { answer: Answer }) {
-  const { t, number } = useText();
+  const { t, number } = useProviderText();
   const ms = number(answer.duration_ms);
   const why = answer.error || (answer.failure ? t(FAILURES[answer.failure]) : '');
   const status = answer.status == null ? null : String(answer.status);

@@ -16,11 +16,11 @@ import { ArrowUpToLine, KeyRound, Pencil, Play, Plus, Trash2 } from 'lucide-reac
 import { useState } from 'react';
 import { api } from '../api';
 import { useMay } from '../me';
-import { useText } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
 import type { Provider, ProviderKey } from '../records';
 import { ProviderForm } from './provider-form';
 import { ProviderTest } from './provider-test';
+import { useProviderText } from './provider-texts';
 
 const TONES: Record<Provider['state'], Tone> = {
   off: 'none',
@@ -38,7 +38,7 @@ type Open =
   | { what: 'delete-key'; provider: Provider; key: ProviderKey };
 
 export function ProviderList() {
-  const { t } = useText();
+  const { t } = useProviderText();
   const client = useQueryClient();
   const may = useMay('providers.manage');
   const [open, setOpen] = useState<Open | null>(null);
@@ -125,7 +125,7 @@ interface ItemProps {
 }
 
 function Item({ provider, may, changed, open }: ItemProps) {
-  const i18n = useText();
+  const i18n = useProviderText();
   const { t } = i18n;
   const { id, name, source } = provider;
   const isRecord = source === 'record';
@@ -210,7 +210,7 @@ function Item({ provider, may, changed, open }: ItemProps) {
 
 function KeyLine(props: { of: Provider; one: ProviderKey } & Pick<ItemProps, 'may' | 'changed' | 'open'>) {
   const { of, one, may, changed, open } = props;
-  const i18n = useText();
+  const i18n = useProviderText();
   const { t } = i18n;
   const first = useMutation({
     mutationFn: () =>
@@ -253,7 +253,7 @@ function KeyLine(props: { of: Provider; one: ProviderKey } & Pick<ItemProps, 'ma
 
 /** What real requests met. */
 function Met({ health }: { health: NonNullable<Provider['health']> }) {
-  const { t, number } = useText();
+  const { t, number } = useProviderText();
   const { last_success_at, last_failure_at, last_failure, recent_succeeded, recent_failed } = health;
   return (
     <span className="text-muted">
@@ -284,7 +284,7 @@ function AddKey({
   onClose: () => void;
   onDone: () => void;
 }) {
-  const { t } = useText();
+  const { t } = useProviderText();
   return (
     <FormDialog
       title={t('providers.keyAdd')}

@@ -6,7 +6,6 @@ import { frame } from './en/frame';
 import { instances } from './en/instances';
 import { operations } from './en/operations';
 import { overview } from './en/overview';
-import { providers } from './en/providers';
 import { servers } from './en/servers';
 import { users } from './en/users';
 
@@ -20,5 +19,4 @@ export const en = {
   ...users,
   ...fleet,
   ...operations,
-  ...providers,
 };

@@ -8,7 +8,6 @@ import { frame } from './zh/frame';
 import { instances } from './zh/instances';
 import { operations } from './zh/operations';
 import { overview } from './zh/overview';
-import { providers } from './zh/providers';
 import { servers } from './zh/servers';
 import { users } from './zh/users';
 
@@ -22,5 +21,4 @@ export const zh: Messages<Key> = {
   ...users,
   ...fleet,
   ...operations,
-  ...providers,
 };

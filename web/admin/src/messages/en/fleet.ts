@@ -57,6 +57,7 @@ export const fleet = {
   'claims.noneText': 'Claims of employees appear here.',
   'keys.tab.keys': 'Keys',
   'keys.tab.models': 'Models',
+  'keys.tab.providers': 'Providers',
   'keys.name': 'Name',
   'keys.state': 'State',
   'keys.opens': 'Opens the gateway',

@@ -57,6 +57,7 @@ export const fleet = {
   'claims.noneText': '员工的领取记录会显示在这里。',
   'keys.tab.keys': '密钥',
   'keys.tab.models': '模型',
+  'keys.tab.providers': '供应商',
   'keys.name': '名称',
   'keys.state': '状态',
   'keys.opens': '可用',

@@ -9,7 +9,7 @@ import { Route, Router } from 'wouter';
 import { memoryLocation } from 'wouter/memory-location';
 import { dictionaries } from '../messages';
 import { en } from '../messages/en';
-import RequestPage from './request';
+import RequestPage from '../pages/request';
 
 const { asked, answer } = vi.hoisted(() => {
   const answer: { current: Record<string, unknown> } = { current: {} };
