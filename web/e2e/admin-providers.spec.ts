@@ -11,7 +11,7 @@ test('providers are listed with their keys, and one that cools down says why', a
   await expect(page.getByText('https://api.mistral.ai')).toBeVisible();
   await expect(page.getByText('…7f3a')).toBeVisible();
   await expect(page.getByText('key refused', { exact: true })).toBeVisible();
-  await expect(page.getByText(/Spared until/)).toBeVisible();
+  await expect(page.getByText(/Asked again in/)).toBeVisible();
   await expect(page.getByText('Partly works')).toBeVisible();
 });
 

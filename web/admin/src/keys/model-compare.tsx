@@ -135,7 +135,7 @@ export default function ModelCompare({ onClose }: { onClose: () => void }) {
                     </a>
                   </p>
                   <div className="overflow-x-auto">
-                    <table className="mt-1 w-full">
+                    <table className="mt-1 w-full wrap-normal">
                       <thead className="text-muted">
                         <tr>
                           {(['model.field', 'model.ours', 'model.theirs'] as const).map((key) => (

@@ -1,7 +1,7 @@
 // What is known of one model: its limits, its prices by kind of token, and what it cost before.
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
-import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { exact } from '@tidepool/shared/i18n/time';
 import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Dialog } from '@tidepool/shared/ui/dialog';
@@ -26,7 +26,7 @@ const KINDS = [
 
 export default function ModelPanel({ model, onClose }: { model: Model; onClose: () => void }) {
   const i18n = useModelText();
-  const { t, number } = i18n;
+  const { t, number, locale } = i18n;
   const client = useQueryClient();
   const { may } = useRights();
   const [editing, setEditing] = useState(false);
@@ -83,7 +83,7 @@ export default function ModelPanel({ model, onClose }: { model: Model; onClose: 
                 {list.map((version) => (
                   <li key={version.valid_from} className="text-sm">
                     <p className="mb-1 text-muted">
-                      {t('model.since')} <RelativeTime at={version.valid_from} /> ·{' '}
+                      {t('model.since', { time: exact(Date.parse(version.valid_from), locale) })} ·{' '}
                       {version.source === 'edited'
                         ? version.who
                           ? t('model.source.edited', { who: version.who })
@@ -134,35 +134,20 @@ function Prices({ single, rates }: { single: number; rates: Model['prices'] }) {
     return rate.above ? t('model.above', { tier: t(tier), tokens: number(rate.above) }) : t(tier);
   };
   return (
-    <div className="overflow-x-auto">
-      <table className="w-full text-sm">
-        <thead className="text-muted">
-          <tr>
-            <th scope="col" className="py-1 pe-4 text-start font-normal">
-              {t('model.tier')}
-            </th>
+    <ul className="space-y-2">
+      {rates.map((rate) => (
+        <li key={`${rate.tier ?? ''} ${rate.above ?? 0}`}>
+          <p className="font-medium">{tierOf(rate)}</p>
+          <dl className="grid grid-cols-2 gap-x-4 gap-y-1 sm:grid-cols-5">
             {kinds.map(([kind, label]) => (
-              <th key={kind} scope="col" className="py-1 ps-4 text-end font-normal">
-                {t(label)}
-              </th>
+              <div key={kind}>
+                <dt className="text-xs text-muted">{t(label)}</dt>
+                <dd className="tabular-nums">{rate[kind] == null ? '–' : fineMoney(rate[kind])}</dd>
+              </div>
             ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rates.map((rate) => (
-            <tr key={`${rate.tier ?? ''} ${rate.above ?? 0}`}>
-              <th scope="row" className="py-1 pe-4 text-start font-normal">
-                {tierOf(rate)}
-              </th>
-              {kinds.map(([kind]) => (
-                <td key={kind} className="py-1 ps-4 text-end tabular-nums">
-                  {rate[kind] == null ? '–' : fineMoney(rate[kind])}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+          </dl>
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -113,20 +113,22 @@ export function ModelTable() {
                     </span>
                   </span>
                   {model.chain != null && <Badge tone="busy">{t('models.chain', { n: model.chain })}</Badge>}
-                  {may('models.prices') ? (
-                    <button
-                      type="button"
-                      className="min-h-8 rounded px-2 tabular-nums underline decoration-line underline-offset-4 hover:decoration-control"
-                      aria-label={t('models.priceOf', { name: model.id })}
-                      onClick={() => setPricing(model)}
-                    >
-                      {priceOf(model)}
-                    </button>
-                  ) : (
-                    <span className="px-2 tabular-nums">{priceOf(model)}</span>
-                  )}
+                  <span className="sm:w-60 sm:text-end">
+                    {may('models.prices') ? (
+                      <button
+                        type="button"
+                        className="min-h-8 rounded tabular-nums underline decoration-line underline-offset-4 hover:decoration-control"
+                        aria-label={t('models.priceOf', { name: model.id })}
+                        onClick={() => setPricing(model)}
+                      >
+                        {priceOf(model)}
+                      </button>
+                    ) : (
+                      <span className="tabular-nums">{priceOf(model)}</span>
+                    )}
+                  </span>
                   <label
-                    className="flex min-h-8 w-24 items-center gap-2"
+                    className="flex min-h-8 items-center gap-2 sm:w-24"
                     title={may('models.manage') ? undefined : t('forbidden.action')}
                   >
                     <input

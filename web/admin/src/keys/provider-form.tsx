@@ -97,7 +97,7 @@ export function ProviderForm({ provider, onClose, onDone }: ProviderFormProps) {
             label={t('providers.url')}
             name="base_url"
             inputMode="url"
-            hint={t('providers.urlHint')}
+            hint={t(provider ? 'providers.urlHintEdit' : 'providers.urlHint')}
             autoComplete="off"
             defaultValue={provider?.base_url ?? preset?.base_url ?? ''}
             error={refused('base_url')}

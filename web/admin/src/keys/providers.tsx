@@ -144,50 +144,58 @@ function Item({ provider, may, changed, open }: ItemProps) {
           <span className={`font-medium ${provider.enabled ? '' : 'text-muted'}`}>{name}</span>
           <span className="block break-all text-muted">{provider.base_url}</span>
         </span>
-        <Status tone={TONES[provider.state]}>{t(`providers.state.${provider.state}`)}</Status>
-        {isRecord ? (
-          <label
-            className="flex min-h-8 w-16 items-center gap-2"
-            title={may ? undefined : t('forbidden.action')}
-          >
-            <input
-              type="checkbox"
-              role="switch"
-              className="size-4 accent-accent"
-              checked={provider.enabled}
-              disabled={!may || toggle.isPending}
-              aria-label={t('providers.enable', { name })}
-              onChange={() => toggle.mutate()}
-            />
-            {t(provider.enabled ? 'providers.on' : 'providers.off')}
-          </label>
-        ) : (
-          <Badge>{t(source === 'file' ? 'providers.source.file' : 'providers.source.environment')}</Badge>
-        )}
-        {may && (
-          <Menu
-            label={t('providers.actionsOf', { name })}
-            entries={[
-              { label: t('providers.test'), icon: Play, run: () => open({ what: 'test', provider }) },
-              ...(isRecord
-                ? [
-                    { label: t('providers.edit'), icon: Pencil, run: () => open({ what: 'form', provider }) },
-                    {
-                      label: t('providers.keyAdd'),
-                      icon: KeyRound,
-                      run: () => open({ what: 'key', provider }),
-                    },
-                    {
-                      label: t('providers.delete'),
-                      icon: Trash2,
-                      danger: true,
-                      run: () => open({ what: 'delete', provider }),
-                    },
-                  ]
-                : []),
-            ]}
-          />
-        )}
+        <span className="flex grow items-center gap-4 sm:grow-0">
+          <Status tone={TONES[provider.state]}>{t(`providers.state.${provider.state}`)}</Status>
+          {isRecord ? (
+            <label
+              className="flex min-h-8 items-center gap-2 sm:w-14"
+              title={may ? undefined : t('forbidden.action')}
+            >
+              <input
+                type="checkbox"
+                role="switch"
+                className="size-4 accent-accent"
+                checked={provider.enabled}
+                disabled={!may || toggle.isPending}
+                aria-label={t('providers.enable', { name })}
+                onChange={() => toggle.mutate()}
+              />
+              {t(provider.enabled ? 'providers.on' : 'providers.off')}
+            </label>
+          ) : (
+            <Badge>{t(source === 'file' ? 'providers.source.file' : 'providers.source.environment')}</Badge>
+          )}
+          {may && (
+            <span className="ms-auto">
+              <Menu
+                label={t('providers.actionsOf', { name })}
+                entries={[
+                  { label: t('providers.test'), icon: Play, run: () => open({ what: 'test', provider }) },
+                  ...(isRecord
+                    ? [
+                        {
+                          label: t('providers.edit'),
+                          icon: Pencil,
+                          run: () => open({ what: 'form', provider }),
+                        },
+                        {
+                          label: t('providers.keyAdd'),
+                          icon: KeyRound,
+                          run: () => open({ what: 'key', provider }),
+                        },
+                        {
+                          label: t('providers.delete'),
+                          icon: Trash2,
+                          danger: true,
+                          run: () => open({ what: 'delete', provider }),
+                        },
+                      ]
+                    : []),
+                ]}
+              />
+            </span>
+          )}
+        </span>
       </div>
       <p className="text-muted">
         {provider.protocols.join(', ')}
@@ -219,18 +227,20 @@ function KeyLine(props: { of: Provider; one: ProviderKey } & Pick<ItemProps, 'ma
     onError: (error) => toast('error', errorText(error, i18n)),
   });
   return (
-    <li className="flex flex-wrap items-center gap-x-3 gap-y-1">
-      <code className="rounded bg-sunken px-1.5 py-0.5 font-mono">{one.hint}</code>
-      {one.cooling.map((cooling) => (
-        <span key={cooling.model ?? ''} className="flex flex-wrap items-center gap-1.5">
-          <Badge tone="warn">{t(`providers.failure.${cooling.reason}`)}</Badge>
-          <span className="text-muted">
-            {cooling.model ? t('providers.sparedModel', { model: cooling.model }) : t('providers.spared')}{' '}
-            <RelativeTime at={cooling.until} />
+    <li className="flex items-center gap-3">
+      <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1">
+        <code className="rounded bg-sunken px-1.5 py-0.5 font-mono">{one.hint}</code>
+        {one.cooling.map((cooling) => (
+          <span key={cooling.model ?? ''} className="flex flex-wrap items-center gap-1.5">
+            <Badge tone="warn">{t(`providers.failure.${cooling.reason}`)}</Badge>
+            <span className="text-muted">
+              {cooling.model ? t('providers.sparedModel', { model: cooling.model }) : t('providers.spared')}{' '}
+              <RelativeTime at={cooling.until} />
+            </span>
           </span>
-        </span>
-      ))}
-      {one.health && <Met health={one.health} />}
+        ))}
+        {one.health && <Met health={one.health} />}
+      </span>
       {may && (
         <Menu
           label={t('providers.keyOf', { hint: one.hint })}

@@ -1,6 +1,6 @@
 // Whose use it was: somebody, somebody who has left, or nobody.
 import { Badge } from '@tidepool/shared/ui/badge';
-import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { exact } from '@tidepool/shared/i18n/time';
 import { useText } from '../messages';
 import { Email } from '../parts/email';
 
@@ -22,11 +22,11 @@ export function UserName({ email, former }: { email: string; former?: boolean | 
 
 /** Says that older requests count to the departments of a later time. */
 export function DepartmentsSince({ at }: { at: string | null | undefined }) {
-  const { t } = useText();
+  const { t, locale } = useText();
   if (!at) return null;
   return (
     <p className="text-sm text-muted">
-      {t('usage.departmentsSince')} <RelativeTime at={at} />
+      {t('usage.departmentsSince', { time: exact(Date.parse(at), locale) })}
     </p>
   );
 }

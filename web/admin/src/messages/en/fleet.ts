@@ -104,7 +104,8 @@ export const fleet = {
   'models.compare': 'Compare',
   'models.priceOf': 'Price of {name}',
   'models.priceLabel': 'US dollars per 1,000 tokens',
-  'models.priceHint': 'What the embedded gateway charges from now on, for every kind of token.',
+  'models.priceHint':
+    'What the embedded gateway charges from now on for every kind of token, instead of prices by kind.',
   'models.offer': 'Offer {name}',
   'models.on': 'Offered',
   'models.off': 'Off',

@@ -25,7 +25,7 @@ export const operations = {
   'usage.unassigned': 'Unassigned',
   'usage.noDepartment': 'No department',
   'usage.former': 'Former employee',
-  'usage.departmentsSince': 'Older requests count to the departments of this time:',
+  'usage.departmentsSince': 'Requests before {time} count to the departments that people had at that time.',
   'usage.none': 'No requests',
   'usage.noneText': 'Usage appears here after the first successful requests.',
   'usage.tokensPerDay': 'Tokens per day',

@@ -25,7 +25,7 @@ export const operations = {
   'usage.unassigned': '未分配',
   'usage.noDepartment': '无部门',
   'usage.former': '前员工',
-  'usage.departmentsSince': '更早的请求计入员工在此时间所属的部门：',
+  'usage.departmentsSince': '{time} 之前的请求，计入人员在该时刻所属的部门。',
   'usage.none': '没有请求',
   'usage.noneText': '首次成功请求之后，用量会显示在这里。',
   'usage.tokensPerDay': '每日令牌',
