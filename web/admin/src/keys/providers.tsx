@@ -227,7 +227,7 @@ function KeyLine(props: { of: Provider; one: ProviderKey } & Pick<ItemProps, 'ma
     onError: (error) => toast('error', errorText(error, i18n)),
   });
   return (
-    <li className="flex items-center gap-3">
+    <li className="flex items-start gap-3">
       <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1">
         <code className="rounded bg-sunken px-1.5 py-0.5 font-mono">{one.hint}</code>
         {one.cooling.map((cooling) => (

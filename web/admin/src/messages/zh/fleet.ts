@@ -99,7 +99,7 @@ export const fleet = {
   'models.price': '每千令牌 {price}',
   'models.priceKinds': '每百万：输入 {input}，输出 {output}',
   'models.priceInput': '每百万 {input}',
-  'models.context': '上下文 {令牌s} token',
+  'models.context': '上下文 {tokens} 令牌',
   'models.add': '添加模型',
   'models.compare': '比较',
   'models.priceOf': '{name} 的价格',
