@@ -104,6 +104,8 @@ pub struct Counts {
     pub cache_write_1h: i64,
     /// Reasoning included.
     pub output: i64,
+    /// The largest input that the model read at once, where the counts are the sum of several.
+    pub largest_prompt: Option<i64>,
 }
 
 impl Counts {
@@ -115,6 +117,11 @@ impl Counts {
     /// All input.
     fn prompt(&self) -> i128 {
         [self.input, self.cache_read, self.cache_write, self.cache_write_1h].into_iter().map(count).sum()
+    }
+
+    /// The input that decides whether the prices of long inputs hold.
+    fn longest(&self) -> i128 {
+        self.largest_prompt.map_or_else(|| self.prompt(), |largest| count(largest).min(self.prompt()))
     }
 }
 
@@ -187,7 +194,7 @@ impl Prices {
     /// The cost of a request. A cache without a price of its own costs what input costs. If the price of input, or of the
     /// output that there is, is unknown, all tokens cost the single price.
     pub fn cost(&self, counts: &Counts, tier: Tier) -> Cost {
-        let rate = self.rate_for(counts.prompt(), tier);
+        let rate = self.rate_for(counts.longest(), tier);
         Cost::of(scaled(&rate, counts).unwrap_or_else(|| {
             let tokens = counts.prompt() + count(counts.output);
             tokens * i128::from(self.single.billionths()) * 1_000
@@ -262,7 +269,14 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_price() {
-        let all = Counts { input: 10, cache_read: 1000, cache_write: 100, cache_write_1h: 10, output: 50 };
+        let all = Counts {
+            input: 10,
+            cache_read: 1000,
+            cache_write: 100,
+            cache_write_1h: 10,
+            output: 50,
+            ..Counts::default()
+        };
         // 20,000 + 200,000 + 250,000 + 40,000 + 600,000 billionths.
         let cost = prices().cost(&all, Tier::Standard);
         assert_eq!((cost.billionths(), cost.quota, cost.rest), (1_110_000, 555, 0));
@@ -281,6 +295,10 @@ mod tests {
         // All input decides, read from a cache or not; a kind that the row leaves open has the price of shorter inputs.
         let cached = Counts { cache_read: 200_001, cache_write: 1, ..Counts::default() };
         assert_eq!(prices().cost(&cached, Tier::Standard).billionths(), 200_001 * 400 + 2_500);
+        // Of several inputs that are counted together the largest one decides.
+        let several = |largest| Counts { largest_prompt: Some(largest), ..Counts::plain(300_000, 0) };
+        assert_eq!(prices().cost(&several(200_000), Tier::Standard).billionths(), 300_000 * 2_000);
+        assert_eq!(prices().cost(&several(200_001), Tier::Standard).billionths(), 300_000 * 4_000);
         assert_eq!(at(1_000, Tier::Flex), 1_000 * 1_000);
         assert_eq!(at(1_000, Tier::Priority), 1_000 * 2_000, "a tier without prices is the standard one");
         let flex = prices().rate(1_000, Tier::Flex);
@@ -290,7 +308,14 @@ mod tests {
     #[test]
     fn what_is_unknown_costs_the_single_price() {
         let single = Prices::single(Price::from_usd(0.002).unwrap());
-        let counts = Counts { input: 10, cache_read: 1000, cache_write: 100, cache_write_1h: 10, output: 50 };
+        let counts = Counts {
+            input: 10,
+            cache_read: 1000,
+            cache_write: 100,
+            cache_write_1h: 10,
+            output: 50,
+            ..Counts::default()
+        };
         assert_eq!(single.cost(&counts, Tier::Flex).quota, Price::from_usd(0.002).unwrap().quota(1170));
         let rate = |input, output| Rate { input, output, ..Rate::default() };
         let with = |rate| Prices { rates: vec![TierRate { rate, ..TierRate::default() }], ..single.clone() };
@@ -346,7 +371,7 @@ mod tests {
     prop_compose! {
         fn counts()(input in 0i64..=1_000_000_000, cache_read in 0i64..=1_000_000_000, cache_write in 0i64..=1_000_000_000,
             cache_write_1h in 0i64..=1_000_000_000, output in 0i64..=1_000_000_000) -> Counts {
-            Counts { input, cache_read, cache_write, cache_write_1h, output }
+            Counts { input, cache_read, cache_write, cache_write_1h, output, largest_prompt: None }
         }
     }
 

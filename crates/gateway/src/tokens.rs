@@ -23,6 +23,9 @@ pub struct Usage {
     pub cache_write_1h: i64,
     /// A part of the completion; `None` if the provider does not say.
     pub reasoning: Option<i64>,
+    /// The largest input that a model read at once, where the prompt is the sum of several; it decides about the prices
+    /// of long inputs.
+    pub largest_prompt: Option<i64>,
     /// The numbers are the gateway's estimate, not the provider's report.
     pub estimated: bool,
 }
@@ -32,11 +35,8 @@ impl Usage {
         self.prompt + self.completion
     }
 
-    /// The tokens by their prices, each once. Of an estimate only input and output are known.
+    /// The tokens by their prices, each once. An estimate keeps the parts that were reported.
     pub fn counts(&self) -> Counts {
-        if self.estimated {
-            return Counts::plain(self.prompt, self.completion);
-        }
         let cache_read = self.cache_read.unwrap_or(0).min(self.prompt);
         let written = self.cache_write.unwrap_or(0).min(self.prompt - cache_read);
         let cache_write_1h = self.cache_write_1h.min(written);
@@ -46,6 +46,7 @@ impl Usage {
             cache_write: written - cache_write_1h,
             cache_write_1h,
             output: self.completion,
+            largest_prompt: self.largest_prompt,
         }
     }
 
@@ -137,13 +138,24 @@ mod tests {
             cache_write: Some(30),
             cache_write_1h: 10,
             reasoning: Some(5),
+            largest_prompt: Some(70),
             estimated: false,
         };
-        let counts = Counts { input: 10, cache_read: 60, cache_write: 20, cache_write_1h: 10, output: 9 };
+        let counts = Counts {
+            input: 10,
+            cache_read: 60,
+            cache_write: 20,
+            cache_write_1h: 10,
+            output: 9,
+            largest_prompt: Some(70),
+        };
         assert_eq!(usage.counts(), counts);
-        assert_eq!(Usage { estimated: true, ..usage }.counts(), Counts::plain(100, 9));
+        // What was reported of a cache before a stream was broken off stays what it is.
+        assert_eq!(Usage { estimated: true, ..usage }.counts(), counts);
+        let plain = Usage { prompt: 100, completion: 9, estimated: true, ..Usage::default() };
+        assert_eq!(plain.counts(), Counts::plain(100, 9));
         // Parts that are more than the whole never make it more.
         let wrong = Usage { cache_read: Some(90), cache_write: Some(90), cache_write_1h: 90, ..usage }.counts();
-        assert_eq!(wrong, Counts { input: 0, cache_read: 90, cache_write: 0, cache_write_1h: 10, output: 9 });
+        assert_eq!(wrong, Counts { input: 0, cache_read: 90, cache_write: 0, ..counts });
     }
 }

@@ -183,6 +183,7 @@ impl Counts<'_> {
             cache_write,
             cache_write_1h,
             reasoning: part(details, before.reasoning)?,
+            largest_prompt: before.largest_prompt,
             estimated: false,
         };
         // The total leaves out the iterations that compacted the context, which are billed too.
@@ -194,6 +195,11 @@ impl Counts<'_> {
             all.cache_read = sum(all.cache_read, one.cache_read);
             all.cache_write = sum(all.cache_write, one.cache_write);
             all.cache_write_1h += one.cache_write_1h;
+            all.largest_prompt = all.largest_prompt.max(Some(one.prompt));
+        }
+        // Each iteration is a request of its own for the prices of long inputs.
+        if all.prompt >= usage.prompt {
+            usage.largest_prompt = all.largest_prompt.or(usage.largest_prompt);
         }
         if all.total() > usage.total() {
             usage = Usage { reasoning: usage.reasoning, ..all };
@@ -332,7 +338,10 @@ mod tests {
         let compacted = of(r#"{"input_tokens":100,"output_tokens":5,"iterations":[
             {"type":"compaction","input_tokens":9000,"output_tokens":700},
             {"type":"message","input_tokens":100,"output_tokens":5}]}"#);
-        assert_eq!(compacted, Some(Usage { prompt: 9100, completion: 705, ..Usage::default() }));
+        assert_eq!(
+            compacted,
+            Some(Usage { prompt: 9100, completion: 705, largest_prompt: Some(9000), ..Usage::default() })
+        );
         assert_eq!(of("null"), None);
         assert_eq!(of(r#"{"output_tokens":4}"#), None);
         assert_eq!(of(r#"{"input_tokens":9000000000000,"output_tokens":4}"#), None);

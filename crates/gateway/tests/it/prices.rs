@@ -203,3 +203,25 @@ async fn a_model_is_asked_only_in_its_protocols() {
     assert!(refusal.contains("/v1/responses") && !refusal.contains("/v1/chat"), "{refusal}");
     site.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_broken_off_costs_what_its_cache_costs() {
+    let (provider, site, client) = start(Database::sqlite()).await;
+    set_prices(&site, "claude-opus-4-6", 0.015, vec![row(Tier::Standard, 0, 5.0, 25.0, 0.5, Some(6.25))]).await;
+    let usage = json!({"input_tokens": 100, "cache_read_input_tokens": 100_000, "cache_creation_input_tokens": 1_000,
+        "output_tokens": 1});
+    let start =
+        json!({"type": "message_start", "message": {"id": "m", "type": "message", "content": [], "usage": usage}});
+    let start = format!("event: message_start\ndata: {start}\n\n");
+    provider.then([Act::SilentStream(vec![start.into_bytes(), Wire::Messages.word("abcdef").into_bytes()])]);
+    let mut stream = client.speaking(Wire::Messages).open(&Wire::Messages.streamed("claude-opus-4-6", "x")).await;
+    stream.until("abcdef").await;
+    drop(stream);
+    provider.left(1).await;
+    let row = site.rows_until(1).await.remove(0);
+    assert!(row.estimated && row.prompt_tokens == 101_100 && row.completion_tokens > 1, "{row:?}");
+    // In millionths of a dollar: 100 tokens of input, what was read, what was written, and an estimate of the output.
+    let expected = 500 + 50_000 + 6_250 + 25 * row.completion_tokens;
+    assert_eq!(row.quota * 2_000 + row.quota_rest, expected * 1_000, "{row:?}");
+    site.end().await;
+}
