@@ -89,7 +89,10 @@ impl Refusal {
 
     /// The model's providers do not speak the protocol that it was asked in.
     pub fn wrong_protocol(model: &str, paths: &str) -> Refusal {
-        let message = format!("the model `{model}` does not answer here: ask it at {paths}");
+        let message = match paths {
+            "" => format!("the model `{model}` does not answer: no provider of it speaks one of its protocols"),
+            paths => format!("the model `{model}` does not answer here: ask it at {paths}"),
+        };
         Refusal::new(StatusCode::BAD_REQUEST, INVALID, "unsupported_protocol", message).about("model")
     }
 
@@ -232,5 +235,17 @@ impl From<base::Error> for Refusal {
             Kind::Unavailable | Kind::TimedOut => Refusal::unavailable("the gateway's database does not answer"),
             _ => Refusal::internal(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_answers_nowhere_names_no_path() {
+        let of = |paths| Refusal::wrong_protocol("gpt-4o", paths).message;
+        assert_eq!(of("/v1/responses"), "the model `gpt-4o` does not answer here: ask it at /v1/responses");
+        assert_eq!(of(""), "the model `gpt-4o` does not answer: no provider of it speaks one of its protocols");
     }
 }

@@ -99,8 +99,10 @@ pub struct Passed {
     /// Whether other models failed before and named no time to come back: the one that answered is asked first for a
     /// while.
     pub sticks: bool,
-    /// The key that answered, of a provider with several, and whether it is the first of them.
-    pub key: Option<(Arc<str>, bool)>,
+    /// The id of the key that answered, of a provider with several, and whether it is the first of them.
+    pub pinned: Option<(Arc<str>, bool)>,
+    /// The key that answered.
+    pub key: Option<Arc<Key>>,
 }
 
 /// The request as the providers get it.
@@ -137,7 +139,7 @@ pub async fn ask(
         match once(providers, waits, turn, &question, &by).await {
             Ok(response) => {
                 let sticks = !failures.iter().any(|failure| matches!(failure.class, Class::Wait(Some(_))));
-                return Ok(Passed { response, by, sticks, key: turn.pinned() });
+                return Ok(Passed { response, by, sticks, pinned: turn.pinned(), key: turn.key().cloned() });
             }
             Err(failure) => {
                 if failure.is_refusal() {
@@ -175,7 +177,11 @@ async fn once(
     let had_time = tokio::time::Instant::now() < question.deadline;
     let answered = of_provider(providers, waits, turn, question, by, (provider, key)).await;
     match &answered {
-        Ok(_) => providers.succeeded(provider, key),
+        Ok(response) if response.status().is_success() => {
+            providers.succeeded(provider, key, question.from.protocol.is_billed);
+        }
+        // A refusal of the request says nothing of the provider: the client's request may be wrong, or the address is.
+        Ok(_) => {}
         // Nobody is late who got no time.
         Err(failure) if had_time => providers.failed(provider, key, failure.class()),
         Err(_) => {}
@@ -235,20 +241,25 @@ async fn judge(
     }
     let wait = retry_after(response.headers(), waits.now());
     let (response, said) = look_into(response).await;
+    let message_of = |said: &Said| without_key(said.message(), turn.key().map(|key| &**key));
     if said.is_spent(status) {
         let message = format!("{}: the gateway's account there has no credit ({})", who(), status.as_u16());
-        return Err(failed(message, said.message(), Class::Spent));
+        return Err(failed(message, message_of(&said), Class::Spent));
     }
     match status {
         StatusCode::BAD_REQUEST => Ok(response),
         StatusCode::TOO_MANY_REQUESTS => {
             if let Some(wait) = wait {
-                waits.wait(turn.waiting(question.from.protocol), wait);
-                if let (At::Provider(_, key), true) = (&turn.at, question.from.protocol.is_billed) {
-                    providers.waits_for(key, &turn.model.id, wait.min(MOST_WAIT));
-                }
+                // It is noted to be written before it begins: a wait that is neither written nor noted ends.
+                let is_written = match turn.key() {
+                    Some(key) if question.from.protocol.is_billed => {
+                        providers.waits_for(key, &turn.model.id, wait.min(MOST_WAIT))
+                    }
+                    _ => false,
+                };
+                waits.wait(turn.waiting(question.from.protocol), wait, is_written);
             }
-            Err(failed(format!("{} asks to wait (429)", who()), said.message(), Class::Wait(wait)))
+            Err(failed(format!("{} asks to wait (429)", who()), message_of(&said), Class::Wait(wait)))
         }
         _ => {
             let message = format!("{} answered {}", who(), status.as_u16());
@@ -256,7 +267,7 @@ async fn judge(
                 OVERLOADED => Class::Overloaded(wait),
                 _ => Class::Answered(wait),
             };
-            Err(failed(message, said.message(), class))
+            Err(failed(message, message_of(&said), class))
         }
     }
 }
@@ -385,9 +396,16 @@ impl Said {
     }
 }
 
-/// The message of an error.
-pub fn message(body: &[u8]) -> String {
-    Said::read(body).message()
+/// The message of an error, without what it quotes of the key.
+pub fn message(body: &[u8], key: Option<&Key>) -> String {
+    without_key(Said::read(body).message(), key)
+}
+
+fn without_key(text: String, key: Option<&Key>) -> String {
+    match key {
+        Some(key) => key.taken_out_of(&text),
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -429,8 +447,11 @@ mod tests {
 
     #[test]
     fn the_words_of_a_failure_are_found() {
-        assert_eq!(message(br#"{"error":{"message":"overloaded","code":7}}"#), "overloaded");
-        assert_eq!(message(br#"[{"error":{"message":"bad model"}}]"#), "bad model");
-        assert_eq!(message(b"<html>"), "");
+        assert_eq!(message(br#"{"error":{"message":"overloaded","code":7}}"#, None), "overloaded");
+        assert_eq!(message(br#"[{"error":{"message":"bad model"}}]"#, None), "bad model");
+        assert_eq!(message(b"<html>", None), "");
+        let key = Key::new("one", "…7890", &base::Secret::new("sk-abcdefghij1234567890")).unwrap();
+        let quoting = br#"{"error":{"message":"no such key: sk-abcdefghij1234567890"}}"#;
+        assert_eq!(message(quoting, Some(&key)), "no such key: ***");
     }
 }

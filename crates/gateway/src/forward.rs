@@ -27,7 +27,7 @@ use crate::read_on::Attended;
 use crate::relay::Relay;
 use crate::reply::Reply;
 use crate::request::Asked;
-use crate::sticky::StickyKey;
+use crate::sticky::{Place, StickyKey};
 use crate::ticket::{Outcome, Ticket};
 use crate::turn::{self, Chooser};
 
@@ -141,8 +141,9 @@ async fn forward(
     let chooser = Chooser { providers: &gateway.providers, pins: &gateway.pins, of: ticket.key(), protocol };
     let mut turns = chooser.turns(&table, asked.model())?;
     let sticky_key = StickyKey { key: ticket.key().clone(), model: turns[0].model.id.clone(), protocol: protocol.name };
-    if let Some(model) = gateway.sticky.find(&sticky_key) {
-        turn::put_first(&mut turns, &model);
+    let first = turns[0].place(&gateway.echo);
+    if let Some(place) = gateway.sticky.find(&sticky_key) {
+        turn::put_first(&mut turns, &place, &gateway.echo);
     }
     // The maximum over the chain: whichever model answers, it costs no more than this.
     let input = turns.iter().map(|turn| asked.input.tokens(turn.kind(), &turn.model.id)).max().unwrap_or(0);
@@ -161,14 +162,15 @@ async fn forward(
         Question { asked: &asked, from, deadline: Instant::now() + gateway.timing.answer, echo: &gateway.echo };
     let asking = fallback::ask(&gateway.providers, &gateway.waits, &turns, question, ticket);
     let passed = asking.await.map_err(|(refusal, detail)| Failed { refusal, detail: Some(detail) })?;
-    let Passed { response, by, sticks, key } = passed;
-    if let Some((key, is_first)) = key {
+    let Passed { response, by, sticks, pinned, key } = passed;
+    if let Some((key, is_first)) = pinned {
         gateway.pins.keep(ticket.key(), &by.model.id, (!is_first).then_some(&key));
     }
-    if by.model.id == sticky_key.model {
+    let place = Place { model: by.model.id.clone(), provider: by.provider.clone() };
+    if place == first {
         gateway.sticky.forget(&sticky_key);
     } else if sticks {
-        gateway.sticky.keep(&sticky_key, &by.model.id);
+        gateway.sticky.keep(&sticky_key, &place);
     }
     let (mut parts, answer) = response.into_parts();
     header::clean(&mut parts.headers);
@@ -190,7 +192,7 @@ async fn forward(
         (protocol.whole)(&whole, &mut ticket.seen);
         ticket.finish(&Outcome::Answered(ticket.seen.usage))
     } else {
-        let message = fallback::message(&whole);
+        let message = fallback::message(&whole, key.as_deref());
         let message = format!("{} at {} answered {}: {message}", by.model.id, by.provider, parts.status.as_u16());
         ticket.finish(&Outcome::Failed(&message))
     };

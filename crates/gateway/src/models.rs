@@ -18,6 +18,9 @@ use crate::protocol::Protocol;
 /// The name of the loop's heartbeat.
 const LOOP: &str = "models";
 
+/// A further provider of a model with what it calls the model. A model has them in the order in which they are asked.
+type Offer = (Arc<str>, Box<str>);
+
 /// A model with its metrics.
 pub struct Model {
     pub id: Arc<str>,
@@ -29,8 +32,7 @@ pub struct Model {
     pub counts: OfModel,
     /// What its first provider calls it.
     upstream: Box<str>,
-    /// Further providers, in their order, with what they call it.
-    pub offers: Vec<(Arc<str>, Box<str>)>,
+    pub offers: Vec<Offer>,
     is_embedding: bool,
     /// The names of the protocols in which it may be asked; none is all that its provider speaks.
     protocols: Vec<&'static str>,
@@ -82,7 +84,7 @@ impl Table {
         let aliases = model::aliases(db, None).await?;
         let rows = model::all(db).await?;
         let mut versions = price::known(db, &rows).await?;
-        let mut offers: HashMap<String, Vec<(Arc<str>, Box<str>)>> = HashMap::new();
+        let mut offers: HashMap<String, Vec<Offer>> = HashMap::new();
         for offer in model::offers(db, None).await? {
             let name = if offer.upstream_name.is_empty() { &offer.model } else { &offer.upstream_name };
             let name: Box<str> = name.as_str().into();

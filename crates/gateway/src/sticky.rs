@@ -1,5 +1,5 @@
-//! Which model answered instead of the one that was asked for, by sub key. After a failure the next requests go to that
-//! model at once: its provider has the conversation in its cache, and a provider that is down is not waited for each
+//! Which model answered instead of the one that was asked for, and at which provider, by sub key. After a failure the next
+//! requests go there at once: its provider has the conversation in its cache, and a provider that is down is not waited for each
 //! time. After a while the model that was asked for is tried again.
 
 use std::collections::HashMap;
@@ -22,15 +22,21 @@ pub struct StickyKey {
     pub protocol: &'static str,
 }
 
-struct Choice {
-    /// A model; of a pin, a provider's key.
-    chosen: Arc<str>,
+/// A model, and the provider at which it answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub model: Arc<str>,
+    pub provider: Arc<str>,
+}
+
+struct Choice<T> {
+    chosen: T,
     at: Instant,
 }
 
 pub struct Sticky {
     clock: Clock,
-    choices: Mutex<HashMap<StickyKey, Choice>>,
+    choices: Mutex<HashMap<StickyKey, Choice<Place>>>,
     /// How many there are; without any, no request takes the lock.
     count: AtomicUsize,
 }
@@ -40,12 +46,12 @@ impl Sticky {
         Sticky { clock, choices: Mutex::default(), count: AtomicUsize::new(0) }
     }
 
-    fn choices(&self) -> MutexGuard<'_, HashMap<StickyKey, Choice>> {
+    fn choices(&self) -> MutexGuard<'_, HashMap<StickyKey, Choice<Place>>> {
         self.choices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The model that answered last for this one, if it is to be asked first.
-    pub fn find(&self, sticky_key: &StickyKey) -> Option<Arc<str>> {
+    /// Who answered last for this model, if that is to be asked first.
+    pub fn find(&self, sticky_key: &StickyKey) -> Option<Place> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -54,9 +60,9 @@ impl Sticky {
         (self.clock.since(choice.at) < TIME).then(|| choice.chosen.clone())
     }
 
-    /// Keeps the model that answered. A choice that still holds is not prolonged: the model that was asked for gets its
-    /// chance.
-    pub fn keep(&self, sticky_key: &StickyKey, model: &Arc<str>) {
+    /// Keeps who answered. A choice that still holds is not prolonged: the model that was asked for gets its chance at its
+    /// first provider.
+    pub fn keep(&self, sticky_key: &StickyKey, place: &Place) {
         let now = self.clock.instant();
         let mut choices = self.choices();
         if choices.len() >= MOST {
@@ -65,14 +71,14 @@ impl Sticky {
         if choices.len() >= MOST {
             choices.clear();
         }
-        let kept = choices.entry(sticky_key.clone()).or_insert_with(|| Choice { chosen: model.clone(), at: now });
-        if kept.chosen != *model || self.clock.since(kept.at) >= TIME {
-            *kept = Choice { chosen: model.clone(), at: now };
+        let kept = choices.entry(sticky_key.clone()).or_insert_with(|| Choice { chosen: place.clone(), at: now });
+        if kept.chosen != *place || self.clock.since(kept.at) >= TIME {
+            *kept = Choice { chosen: place.clone(), at: now };
         }
         self.count.store(choices.len(), Ordering::Release);
     }
 
-    /// Forgets a choice: the model that was asked for answered.
+    /// Forgets a choice: the model that was asked for answered at its first provider.
     pub fn forget(&self, sticky_key: &StickyKey) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
@@ -93,7 +99,8 @@ type Pin = (Arc<str>, Arc<str>);
 /// or to the account of that.
 pub struct Pins {
     clock: Clock,
-    pins: Mutex<HashMap<Pin, Choice>>,
+    /// The chosen keys.
+    pins: Mutex<HashMap<Pin, Choice<Arc<str>>>>,
     count: AtomicUsize,
 }
 
@@ -102,7 +109,7 @@ impl Pins {
         Pins { clock, pins: Mutex::default(), count: AtomicUsize::new(0) }
     }
 
-    fn pins(&self) -> MutexGuard<'_, HashMap<Pin, Choice>> {
+    fn pins(&self) -> MutexGuard<'_, HashMap<Pin, Choice<Arc<str>>>> {
         self.pins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,7 +152,7 @@ mod tests {
     fn a_choice_holds_for_a_minute_and_for_one_key_and_model() {
         let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
         let sticky = Sticky::new(clock.clone());
-        let gpt: Arc<str> = "gpt-4o".into();
+        let gpt = Place { model: "gpt-4o".into(), provider: "openai".into() };
         let sticky_key = |key: &str, model: &str| StickyKey { key: key.into(), model: model.into(), protocol: "chat" };
         let opus = sticky_key("ada", "claude-opus-4-6");
         assert_eq!(sticky.find(&opus), None);
@@ -164,6 +171,9 @@ mod tests {
         clock.advance(jiff::SignedDuration::from_secs(1));
         assert_eq!(sticky.find(&opus), None, "it was not prolonged");
         sticky.keep(&opus, &gpt);
+        let elsewhere = Place { provider: "azure".into(), ..gpt.clone() };
+        sticky.keep(&opus, &elsewhere);
+        assert_eq!(sticky.find(&opus), Some(elsewhere), "another provider of the same model is another choice");
         sticky.forget(&opus);
         assert_eq!(sticky.find(&opus), None);
         for n in 0..MOST + 10 {

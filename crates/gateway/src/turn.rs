@@ -8,7 +8,7 @@ use crate::error::Refusal;
 use crate::models::{Model, Table};
 use crate::protocol::{self, Protocol};
 use crate::provider::{Key, Provider, Providers, Route};
-use crate::sticky::Pins;
+use crate::sticky::{Pins, Place};
 use crate::ticket::By;
 use crate::wait::Waiting;
 
@@ -33,11 +33,28 @@ impl Turn {
         By { model: self.model.clone(), provider: provider.clone(), key }
     }
 
+    /// The model, and the provider at which it is asked.
+    pub fn place(&self, echo: &Arc<str>) -> Place {
+        let provider = match &self.at {
+            At::Echo => echo,
+            At::Provider(provider, _) => &provider.name,
+        };
+        Place { model: self.model.id.clone(), provider: provider.clone() }
+    }
+
     /// The kind by which the input is estimated.
     pub fn kind(&self) -> ProviderKind {
         match &self.at {
             At::Echo => self.model.kind,
             At::Provider(provider, _) => provider.kind,
+        }
+    }
+
+    /// The key with which it is asked.
+    pub fn key(&self) -> Option<&Arc<Key>> {
+        match &self.at {
+            At::Echo => None,
+            At::Provider(_, key) => Some(key),
         }
     }
 
@@ -120,7 +137,7 @@ impl Chooser<'_> {
     }
 }
 
-/// Moves the turns of a model to the front.
-pub fn put_first(turns: &mut [Turn], model: &str) {
-    turns.sort_by_key(|turn| *turn.model.id != *model);
+/// Moves the turns of a model at a provider to the front.
+pub fn put_first(turns: &mut [Turn], place: &Place, echo: &Arc<str>) {
+    turns.sort_by_key(|turn| turn.place(echo) != *place);
 }

@@ -411,7 +411,8 @@ async fn delete_key(who: Admin, api: State, Path((id, kid)): Path<(String, Strin
 
 #[derive(Deserialize, ToSchema)]
 pub struct ProviderTest {
-    /// The first model that is offered and names the provider, when omitted.
+    /// What the provider calls it, or an id or alias of ours that it offers. When omitted, the first enabled model that it offers in the
+    /// protocol.
     #[schema(value_type = Option<String>, max_length = 200)]
     model: Option<Text<200>>,
     /// The first that it is asked in, when omitted.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use base::{Error, Result, Secret};
 use http::header::HeaderValue;
 use jiff::Timestamp;
-use llm::provider::Failure;
+use llm::provider::{Failure, scrub};
 
 pub struct Key {
     /// Empty for a provider without a key.
@@ -51,6 +51,14 @@ impl Key {
             success_at: AtomicI64::new(0),
             failure_at: AtomicI64::new(0),
             failure: AtomicU8::new(0),
+        }
+    }
+
+    /// A text of the provider without what it quotes of the key.
+    pub fn taken_out_of(&self, text: &str) -> String {
+        match self.headers.as_ref().and_then(|(_, alone)| alone.to_str().ok()) {
+            Some(secret) => scrub::without(text, secret),
+            None => text.to_owned(),
         }
     }
 

@@ -6,7 +6,7 @@ mod client;
 mod key;
 mod table;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Context, Poll};
@@ -42,6 +42,9 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// How long a key that was refused, or whose account has no credit, is asked after the others only.
 const REFUSED: SignedDuration = SignedDuration::from_mins(60);
 const SPENT: SignedDuration = SignedDuration::from_mins(10);
+
+/// Shorter waits for a model are over before other processes would know of them: they are not written.
+const SHORTEST_WRITTEN: Duration = Duration::from_secs(2);
 
 /// What answers for a model.
 #[derive(Clone)]
@@ -81,15 +84,18 @@ pub struct Providers {
     app: Arc<App>,
     tls: ClientConfig,
     table: RwLock<Arc<Table>>,
-    /// What began to cool down, or ended, and is not written yet.
-    changed: Mutex<Vec<Changed>>,
+    /// What began to cool down, or ended, and is not written yet: one change for each row, in the order of the rows.
+    changed: Mutex<BTreeMap<Row, Changed>>,
     hurry: Notify,
 }
+
+/// A key, and a model; of a key that is spared for all, an empty one.
+type Row = (ProviderKeyId, String);
 
 enum Changed {
     Cools(Cooling),
     /// The key is asked again.
-    Answers(ProviderKeyId),
+    Answers,
 }
 
 impl Providers {
@@ -116,7 +122,8 @@ impl Providers {
     /// The ways to a model: to its provider, then to the others that offer it. Fails with the reason if there is none.
     pub fn routes(&self, table: &Table, model: &Model) -> Result<Vec<Route>, String> {
         let first = self.route(table, model);
-        let further = model.offers.iter().filter_map(|(provider, _)| table.usable(provider).cloned());
+        let others = model.offers.iter().filter(|(provider, _)| *provider != model.provider);
+        let further = others.filter_map(|(provider, _)| table.usable(provider).cloned());
         let further = further.map(Route::Provider);
         match first {
             Ok(first) => Ok(std::iter::once(first).chain(further).collect()),
@@ -132,19 +139,22 @@ impl Providers {
         match (table.usable(&model.provider), table.find(&model.provider)) {
             (Some(provider), _) => Ok(Route::Provider(provider.clone())),
             (None, Some(provider)) if !provider.enabled => {
-                Err(format!("its provider `{}` is switched off", provider.name))
+                Err(format!("cannot be asked: its provider `{}` is switched off", provider.name))
             }
             _ if self.app.providers.echo => Ok(Route::Echo),
-            _ => Err("has no provider: its provider's key is not configured".to_owned()),
+            (None, Some(provider)) => Err(format!("cannot be asked: its provider `{}` has no key", provider.name)),
+            (None, None) => {
+                Err(format!("cannot be asked: its provider `{}` does not exist or cannot be used", model.provider))
+            }
         }
     }
 
-    /// Notes an answer with a key: it works.
-    pub fn succeeded(&self, provider: &Provider, key: &Key) {
+    /// Notes an answer with a key: it works. One that costs nothing does not say that the account has credit.
+    pub fn succeeded(&self, provider: &Provider, key: &Key, is_billed: bool) {
         key.has_succeeded(self.app.clock.now());
         provider.answered.increment(1);
-        if key.is_asked_again() {
-            self.note(Changed::Answers(ProviderKeyId::named(&*key.id)));
+        if is_billed && key.is_asked_again() {
+            self.note((ProviderKeyId::named(&*key.id), String::new()), Changed::Answers);
         }
     }
 
@@ -165,21 +175,33 @@ impl Providers {
         }
     }
 
-    /// Notes that a model is not asked with a key for a while.
-    pub fn waits_for(&self, key: &Key, model: &str, time: Duration) {
-        let time = SignedDuration::try_from(time).unwrap_or(REFUSED);
-        if !key.id.is_empty() {
+    /// Notes that a model is not asked with a key for a while. Returns whether it is written for other processes.
+    pub fn waits_for(&self, key: &Key, model: &str, time: Duration) -> bool {
+        let is_written = time >= SHORTEST_WRITTEN && !key.id.is_empty();
+        if is_written {
+            let time = SignedDuration::try_from(time).unwrap_or(REFUSED);
             self.cools(key, model, Failure::RateLimited, self.app.clock.now() + time);
         }
+        is_written
     }
 
     fn cools(&self, key: &Key, model: &str, reason: Failure, until_at: Timestamp) {
         let key_id = ProviderKeyId::named(&*key.id);
-        self.note(Changed::Cools(Cooling { key_id, model: model.to_owned(), reason, until_at }));
+        let row = (key_id.clone(), model.to_owned());
+        self.note(row, Changed::Cools(Cooling { key_id, model: model.to_owned(), reason, until_at }));
     }
 
-    fn note(&self, changed: Changed) {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner).push(changed);
+    /// The last change of a row is written. Of two times to cool down it is the later one.
+    fn note(&self, row: Row, change: Changed) {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = match (changed.get(&row), &change) {
+            (Some(Changed::Cools(known)), Changed::Cools(new)) => known.until_at >= new.until_at,
+            _ => false,
+        };
+        if !is_known {
+            changed.insert(row, change);
+        }
+        drop(changed);
         self.hurry.notify_one();
     }
 
@@ -191,18 +213,23 @@ impl Providers {
         let coolings = stored::coolings(&app.db, now).await?;
         let table = Arc::new(Table::new(&all, &self.now(), &self.tls));
         for key in table.by_name.values().flat_map(|provider| &provider.keys) {
+            let of_key: Vec<&Cooling> = coolings.iter().filter(|cooling| *cooling.key_id == *key.id).collect();
             let mut is_spared = false;
-            for cooling in coolings.iter().filter(|cooling| *cooling.key_id == *key.id) {
+            for cooling in &of_key {
                 if cooling.model.is_empty() {
                     key.spare(cooling.until_at);
                     is_spared = true;
                 } else if let Ok(left) = Duration::try_from(cooling.until_at.duration_since(now)) {
                     let model = cooling.model.as_str().into();
-                    waits.wait(Waiting { key: key.id.clone(), model, is_billed: true }, left);
+                    waits.wait(Waiting { key: key.id.clone(), model, is_billed: true }, left, true);
                 }
             }
-            if !is_spared && self.is_written() {
-                key.is_asked_again();
+            // Somebody may have ended it: a test that succeeded, or a change of the provider.
+            if self.is_written() {
+                waits.keep_only(&key.id, |model| of_key.iter().any(|cooling| cooling.model == *model));
+                if !is_spared {
+                    key.is_asked_again();
+                }
             }
         }
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
@@ -223,7 +250,7 @@ impl Providers {
         if changed.is_empty() && tallies.is_empty() {
             return Ok(());
         }
-        let counted: Vec<Counted> = tallies
+        let mut counted: Vec<Counted> = tallies
             .iter()
             .map(|(provider, key, tally)| Counted {
                 provider_id: ProviderId::named(&**provider),
@@ -234,22 +261,26 @@ impl Providers {
                 last_failure: tally.failure,
             })
             .collect();
+        // All processes lock the rows in the same order.
+        counted.sort_by(|a, b| (&a.provider_id, &a.key_id).cmp(&(&b.provider_id, &b.key_id)));
         let written = self.write_all(&changed, &counted).await;
         if written.is_err() {
             tallies.iter().for_each(|(_, key, tally)| key.put_back(tally));
             let mut later = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(later.splice(0..0, changed));
+            for (row, change) in changed {
+                later.entry(row).or_insert(change);
+            }
         }
         written
     }
 
-    async fn write_all(&self, changed: &[Changed], counted: &[Counted]) -> Result<()> {
+    async fn write_all(&self, changed: &BTreeMap<Row, Changed>, counted: &[Counted]) -> Result<()> {
         let now = self.app.clock.now();
         let mut tx = self.app.db.begin().await?;
-        for change in changed {
+        for ((key, _), change) in changed {
             match change {
                 Changed::Cools(cooling) => stored::cool(&mut tx, cooling, now).await?,
-                Changed::Answers(key) => drop(stored::end_cooling(&mut tx, key).await?),
+                Changed::Answers => drop(stored::end_cooling(&mut tx, key).await?),
             }
         }
         for counted in counted {

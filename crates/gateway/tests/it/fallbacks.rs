@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use store::request_log::RequestType;
 
-use crate::kit::{Act, Database, Options, Provider, Site, answer, ask, stream_of};
+use crate::kit::{Act, Database, Options, PROVIDER_KEY, Provider, Site, answer, ask, stream_of};
 
 struct Three {
     anthropic: Provider,
@@ -322,5 +322,69 @@ async fn a_member_without_a_provider_or_switched_off_is_passed_over() {
     let reply = client.chat(&ask("claude-opus-4-6", "x")).await;
     assert_eq!(said(&reply), "of google");
     assert_eq!(three.counts(), [1, 0, 1]);
+    site.end().await;
+}
+
+/// A site with two providers, where a model of the first one has further offers.
+async fn with_offers(three: &Three, model: &str, providers: &[&str]) -> Site {
+    let mut options = Options::with(None, Some(&three.openai), Some(&three.google));
+    options.timing.models = Duration::from_millis(20);
+    let site = Site::start(Database::sqlite(), options).await;
+    let offers: Vec<(String, String)> = providers.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+    let mut tx = site.app.db.begin().await.unwrap();
+    store::model::set_offers(&mut tx, model, &offers).await.unwrap();
+    // The gateway reads names before offers: whoever knows this one knows the offers.
+    store::model::set_aliases(&mut tx, model, &["offered".into()]).await.unwrap();
+    tx.commit().await.unwrap();
+    let client = site.client(&site.key("looks", None, None).await);
+    testkit::until("the offers are known", async || client.get("/v1/models/offered").await.status == 200).await;
+    site
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_further_provider_that_answered_is_asked_first_for_a_minute() {
+    let three = Three::start().await;
+    let site = with_offers(&three, "gpt-4o-mini", &["google"]).await;
+    let client = site.free().await;
+    let mini = ask("gpt-4o-mini", "x");
+    three.openai.then([failing(503)]);
+    assert_eq!(said(&client.chat(&mini).await), "of google");
+    assert_eq!(three.counts(), [0, 1, 1]);
+    let reply = client.chat(&mini).await;
+    assert_eq!((said(&reply), reply.header("x-tidepool-model")), (json!("of google"), None));
+    assert_eq!(three.counts(), [0, 1, 2], "nobody waits for the first provider again");
+    site.app.clock.advance(SignedDuration::from_secs(60));
+    for times in 2..=3 {
+        assert_eq!(said(&client.chat(&mini).await), "of openai", "after a while the first provider comes first again");
+        assert_eq!(three.counts(), [0, times, 2]);
+    }
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_of_the_models_own_provider_is_asked_once() {
+    let three = Three::start().await;
+    let site = with_offers(&three, "gpt-4o-mini", &["openai"]).await;
+    three.openai.then([failing(401)]);
+    site.free().await.chat(&ask("gpt-4o-mini", "x")).await.refused(502, "provider_key_refused");
+    assert_eq!(three.counts(), [0, 1, 0]);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_that_quotes_the_key_is_told_without_it() {
+    let three = Three::start().await;
+    let site = three.site().await;
+    let client = site.free().await;
+    let quoting = format!(r#"{{"error":{{"message":"no more for {PROVIDER_KEY}"}}}}"#);
+    for (place, (status, expected)) in [(500, 502), (429, 429), (402, 502)].into_iter().enumerate() {
+        three.openai.then([Act::Json(status, vec![], quoting.clone())]);
+        let reply = client.chat(&ask("gpt-4o-mini", "x")).await;
+        assert_eq!(reply.status, expected);
+        assert!(!reply.text().contains(PROVIDER_KEY), "{}", reply.text());
+        let row = &site.rows().await[place];
+        assert!(row.error_message.contains("no more for ***"), "{row:?}");
+        assert!(!row.error_message.contains(PROVIDER_KEY), "{row:?}");
+    }
     site.end().await;
 }

@@ -410,3 +410,76 @@ async fn a_test_shows_what_came_back_and_no_key() {
     assert_eq!((sent["model"].as_str(), sent["max_tokens"].as_i64()), (Some("own-model"), Some(64)));
     assert!(scene.site.rows().await.is_empty(), "it is no request of anybody's");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_that_succeeds_ends_the_time_to_wait() {
+    let provider = Provider::start(answer("ok", 1, 1)).await;
+    let scene = Scene::start(&provider, &[FIRST]).await;
+    provider.then([Act::Json(429, vec![("retry-after", "3600".into())], "{}".into())]);
+    scene.ask().await.refused(429, "rate_limit_exceeded");
+    scene.until("it is written", |listed, _| !listed.coolings.is_empty()).await;
+    scene.ask().await.refused(429, "rate_limit_exceeded");
+    assert_eq!(provider.count(), 1);
+    let tried = provider::test(&scene.site.app, &By::system(), &scene.id, Trial::default()).await.unwrap();
+    assert!(tried.ok, "{}", tried.body);
+    testkit::until_ok("it is asked again", async || match scene.ask().await.status {
+        200 => Ok(()),
+        status => Err(status),
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_of_a_moment_is_kept_and_not_written() {
+    let provider = Provider::start(answer("ok", 1, 1)).await;
+    let scene = Scene::start(&provider, &[FIRST]).await;
+    provider.then([Act::Json(429, vec![("retry-after", "1".into())], "{}".into())]);
+    scene.ask().await.refused(429, "rate_limit_exceeded");
+    scene
+        .until("only the failure is written", |listed, of| {
+            let failed = listed.health_of(&of.id).any(|health| health.recent(listed.at).1 == 1);
+            failed && listed.coolings.is_empty()
+        })
+        .await;
+    // Providers are read several times in the meantime.
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    scene.ask().await.refused(429, "rate_limit_exceeded");
+    assert_eq!(provider.count(), 1, "it is not asked before its time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_is_no_success_of_the_key() {
+    let provider = Provider::start(refused(404)).await;
+    let scene = Scene::start(&provider, &[FIRST]).await;
+    provider.then([refused(401)]);
+    scene.ask().await.refused(502, "provider_key_refused");
+    scene.until("the key is spared", |listed, _| !listed.coolings.is_empty()).await;
+    // As where the path of the address is wrong.
+    assert_eq!(scene.ask().await.status, 404);
+    provider.then([refused(500)]);
+    scene.ask().await.refused(502, "provider_error");
+    scene
+        .until("two failures are counted, no success, and the key is spared", |listed, of| {
+            let counted = listed.health_of(&of.id).any(|health| health.recent(listed.at) == (0, 2));
+            counted && !listed.coolings.is_empty()
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_says_why_its_provider_cannot_be_asked() {
+    let site = Site::start(Database::sqlite(), options()).await;
+    let client = site.free().await;
+    let says = async |why: &'static str| {
+        testkit::until_ok(why, async || match client.chat(&ask("own-model", "x")).await.text() {
+            text if text.contains(why) => Ok(()),
+            text => Err(text),
+        })
+        .await;
+    };
+    add_model(&site, "own-model", "own", None).await;
+    says("its provider `own` does not exist or cannot be used").await;
+    let keyless = NewProvider { kind: ProviderKind::Openai, ..new("own", "http://127.0.0.1:1", &[]) };
+    provider::create(&site.app, &By::system(), keyless).await.unwrap();
+    says("its provider `own` has no key").await;
+}

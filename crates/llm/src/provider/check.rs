@@ -67,7 +67,8 @@ pub fn proxy(text: Secret, allow_local: bool) -> Result<Secret> {
     if !allow_local && is_written_private(&url) {
         return Err(refuse("is a private address, which provider_allow_local does not allow"));
     }
-    Ok(text)
+    // A password may hold what a URL writes with `%`, and what is stored is read by a stricter reader.
+    Ok(Secret::new(url.as_str().trim_end_matches('/')))
 }
 
 /// At least one, each once, and none that the provider does not have.
@@ -138,6 +139,9 @@ mod tests {
         assert!(proxy(Secret::new("http://10.0.0.1:3128"), false).is_err());
         assert!(proxy(Secret::new("http://u:p@proxy.example:3128"), false).is_ok());
         assert!(proxy(Secret::new("socks5://proxy.example"), false).is_err());
+        let stored = proxy(Secret::new("HTTP://ada:p^ss ä@proxy.example:3128/"), false).unwrap();
+        assert_eq!(stored.expose(), "http://ada:p%5Ess%20%C3%A4@proxy.example:3128");
+        assert!(stored.expose().parse::<http::Uri>().is_ok());
     }
 
     #[test]

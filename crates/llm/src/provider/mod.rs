@@ -4,7 +4,7 @@
 mod check;
 mod edit;
 pub mod preset;
-mod scrub;
+pub mod scrub;
 mod settings;
 mod trial;
 
@@ -74,6 +74,8 @@ pub struct Provider {
     pub allow_private: bool,
     /// The configuration names another of this name, which is asked instead.
     pub is_overridden: bool,
+    /// Its proxy cannot be unsealed: it is off, since it must not be asked without the proxy.
+    pub is_unreadable: bool,
     /// When a record was made and changed.
     pub times: Option<(Timestamp, Timestamp)>,
 }
@@ -113,7 +115,8 @@ impl Provider {
     }
 }
 
-/// Every provider: those of the configuration, then the records by name.
+/// Every provider: those of the configuration, then the records by name. What cannot be unsealed is left out, and holds up
+/// no other.
 pub async fn all(db: &Db, sealer: &Sealer, settings: &Settings) -> Result<Vec<Provider>> {
     let mut all = settings.fixed();
     let names: HashSet<String> = all.iter().map(|provider| provider.name.clone()).collect();
@@ -124,15 +127,24 @@ pub async fn all(db: &Db, sealer: &Sealer, settings: &Settings) -> Result<Vec<Pr
             continue;
         };
         let of_it = keys.iter().filter(|key| key.provider_id == record.id);
-        let keys = of_it
-            .map(|key| {
-                let secret = key.key(sealer)?;
-                let created_at = Some(key.created_at);
-                Ok(Key { id: key.id.clone(), hint: key.hint.clone(), secret, created_at })
-            })
-            .collect::<Result<Vec<Key>, store::Error>>()?;
+        let opened = |key: &provider::ProviderKey| match key.key(sealer) {
+            Ok(secret) => {
+                Some(Key { id: key.id.clone(), hint: key.hint.clone(), secret, created_at: Some(key.created_at) })
+            }
+            Err(error) => {
+                tracing::warn!(id = key.id.as_str(), %error, "a provider's key cannot be unsealed and is left out");
+                None
+            }
+        };
+        let keys = of_it.filter_map(opened).collect();
+        let proxy = record.proxy_url(sealer);
+        if let Err(error) = &proxy {
+            tracing::warn!(id = record.id.as_str(), %error, "a provider is off: its proxy cannot be unsealed");
+        }
+        let is_unreadable = proxy.is_err();
         all.push(Provider {
-            proxy: record.proxy_url(sealer)?,
+            proxy: proxy.unwrap_or_default(),
+            is_unreadable,
             protocols: record.spoken(),
             is_overridden: names.contains(&record.name),
             times: Some((record.created_at, record.updated_at)),
@@ -144,7 +156,7 @@ pub async fn all(db: &Db, sealer: &Sealer, settings: &Settings) -> Result<Vec<Pr
             name: record.name,
             kind: record.kind,
             base_url: record.base_url,
-            enabled: record.enabled,
+            enabled: record.enabled && !is_unreadable,
             preset,
             keys,
         });
@@ -252,6 +264,7 @@ mod tests {
     use base::Clock;
     use jiff::SignedDuration;
     use queue::audit::By;
+    use store::args;
     use store::provider::Counted;
     use testkit::Database;
 
@@ -347,6 +360,27 @@ mod tests {
         cool(30).await;
         app.clock.advance(SignedDuration::from_mins(30));
         assert!(list(&app).await.unwrap().coolings.is_empty());
+    }
+
+    /// Such as one that was written with another master key, or came here by hand.
+    #[tokio::test]
+    async fn what_cannot_be_unsealed_holds_up_no_other_and_can_be_replaced() {
+        let (app, _database) = site().await;
+        let of = made(&app).await;
+        app.db.run("UPDATE provider_key SET secret = 'broken' WHERE id = ?", args![&of.keys[0].id]).await.unwrap();
+        let left = find(&app, &of.id).await.unwrap();
+        assert_eq!((left.keys.len(), &left.keys[0].id, left.enabled), (1, &of.keys[1].id, true));
+        add_key(&app, &By::system(), &of.id, &Secret::new("a-key-of-nobody-0003")).await.unwrap();
+        app.db.run("UPDATE provider SET proxy = 'broken' WHERE id = ?", args![&of.id]).await.unwrap();
+        let off = list(&app).await.unwrap();
+        assert_eq!((off.providers[0].is_unreadable, off.state(&off.providers[0])), (true, State::Off));
+        let Err(error) = test(&app, &By::system(), &of.id, Trial::default()).await else {
+            panic!("asked past its proxy")
+        };
+        assert!(error.client.contains("proxy"), "{}", error.client);
+        update(&app, &By::system(), &of.id, Patch { proxy: Some(None), ..Patch::default() }).await.unwrap();
+        let again = find(&app, &of.id).await.unwrap();
+        assert!(again.enabled && !again.is_unreadable && again.proxy.is_none() && again.keys.len() == 2);
     }
 
     #[tokio::test]

@@ -65,6 +65,7 @@ impl Settings {
                     source: Source::Environment,
                     allow_private: true,
                     is_overridden: false,
+                    is_unreadable: false,
                     times: None,
                 })
             })
@@ -207,6 +208,7 @@ impl Entry {
             source: Source::File,
             allow_private: true,
             is_overridden: false,
+            is_unreadable: false,
             times: None,
             name,
         })

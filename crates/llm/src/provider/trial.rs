@@ -8,12 +8,13 @@ use queue::audit;
 use queue::audit::{Action, AuditEvent, By, Level};
 use remote::provider::{self as wire, Outcome, Question};
 use serde_json::{Value, json};
-use store::model::{self, ProviderKind};
+use store::model::{Model, ProviderKind, Purpose};
 use store::notice::{Notice, Topic};
 use store::provider::{self, Counted, Failure, Protocol};
 
 use super::{Provider, find, scrub};
 use crate::App;
+use crate::model::{self, Listed};
 
 /// For everything: whoever asked waits for it.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -23,7 +24,8 @@ const SHOWN: usize = 2_000;
 /// What is asked for.
 #[derive(Default)]
 pub struct Trial {
-    /// The first offered model that names the provider, when omitted.
+    /// What the provider calls it, or one of our names for a model that it offers. When omitted, the first enabled model
+    /// that it offers in the protocol.
     pub model: Option<String>,
     /// The first that it speaks, when omitted.
     pub protocol: Option<Protocol>,
@@ -50,6 +52,9 @@ pub struct Tried {
 
 pub async fn test(app: &App, by: &By, id: &ProviderId, trial: Trial) -> Result<Tried> {
     let provider = find(app, id).await?;
+    if provider.is_unreadable {
+        return Err(Error::conflict("its proxy cannot be unsealed, and it is not asked without: set the proxy anew"));
+    }
     let protocol = match trial.protocol.or_else(|| provider.protocols.first().copied()) {
         Some(protocol) => protocol,
         None => return Err(Error::field("protocol", "it is asked in none")),
@@ -58,8 +63,8 @@ pub async fn test(app: &App, by: &By, id: &ProviderId, trial: Trial) -> Result<T
         .url(protocol)
         .ok_or_else(|| Error::field("protocol", format_args!("{} is not spoken there", protocol.as_str())))?;
     let model = match trial.model {
-        Some(model) => model,
-        None => first_model(app, &provider).await?,
+        Some(asked) => its_name(app, &provider, asked).await?,
+        None => first_model(app, &provider, protocol).await?,
     };
     let key = match &trial.key {
         Some(key) => Some(
@@ -138,12 +143,36 @@ async fn note(app: &App, by: &By, provider: &Provider, key: Option<&ProviderKeyI
     Ok(tx.commit().await?)
 }
 
-async fn first_model(app: &App, provider: &Provider) -> Result<String> {
-    let models = model::all(&app.db).await?;
-    let first = models.into_iter().find(|model| model.enabled && model.provider == provider.name);
-    let first =
-        first.ok_or_else(|| Error::field("model", "is needed: no model that is offered names this provider"))?;
-    Ok(first.id)
+/// What a provider calls a model; `None` if it does not offer it.
+fn called_by(listed: &Listed, provider: &str) -> Option<String> {
+    if listed.model.provider == provider {
+        return Some(listed.model.upstream().to_owned());
+    }
+    let offer = listed.offers.iter().find(|offer| offer.provider == provider)?;
+    let name = if offer.upstream_name.is_empty() { &listed.model.id } else { &offer.upstream_name };
+    Some(name.clone())
+}
+
+/// The provider's name for a model of ours, and any other name as it is.
+async fn its_name(app: &App, provider: &Provider, asked: String) -> Result<String> {
+    let models = model::list(app).await?;
+    let by_id = models.iter().find(|listed| listed.model.id == asked);
+    let ours = by_id.or_else(|| models.iter().find(|listed| listed.aliases.contains(&asked)));
+    Ok(ours.and_then(|listed| called_by(listed, &provider.name)).unwrap_or(asked))
+}
+
+async fn first_model(app: &App, provider: &Provider, protocol: Protocol) -> Result<String> {
+    let purpose = if protocol == Protocol::Embeddings { Purpose::Embedding } else { Purpose::Chat };
+    let fits = |model: &Model| {
+        let is_spoken = model.protocols.0.is_empty() || model.protocols.0.contains(&protocol);
+        model.enabled && model.purpose == purpose && is_spoken
+    };
+    let models = model::list(app).await?;
+    let mut offered = models.iter().filter(|listed| fits(&listed.model));
+    let first = offered.find_map(|listed| called_by(listed, &provider.name));
+    first.ok_or_else(|| {
+        Error::field("model", "is needed: no model that is offered in this protocol names this provider")
+    })
 }
 
 /// Whose failure a status is; `None` for an answer, and for what is wrong with the request itself.

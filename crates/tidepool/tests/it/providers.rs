@@ -1,9 +1,12 @@
 //! The providers of the embedded gateway as administrators see and change them.
 
 use base::Secret;
+use base::id::{ProviderId, ProviderKeyId};
+use jiff::{SignedDuration, Timestamp};
 use llm::provider::{Access, Settings};
 use serde_json::{Value, json};
 use store::migrate;
+use store::provider::{self as stored, Cooling, Counted, Failure};
 
 use crate::kit::{Database, Gateway, Options, Site, answering, database_before, run, used_secret};
 use crate::on_both;
@@ -78,6 +81,54 @@ on_both! {
         }
     }
 
+    /// What is spared ends no earlier by another failure, and what processes count is summed.
+    async fn coolings_and_health_are_kept(site: Site) {
+        let db = &site.app.db;
+        // As it is stored.
+        let now = Timestamp::from_millisecond(site.app.clock.now().as_millisecond()).unwrap();
+        let (key, provider) = (ProviderKeyId::named("key-of-nobody"), ProviderId::named("provider-of-nobody"));
+        let after = |minutes: i64| now + SignedDuration::from_mins(minutes);
+        let mut tx = db.begin().await.unwrap();
+        for (minutes, model, reason) in [(30, "", Failure::KeyRefused), (10, "", Failure::Spent), (5, "m", Failure::RateLimited)] {
+            let cooling = Cooling { key_id: key.clone(), model: model.into(), reason, until_at: after(minutes) };
+            stored::cool(&mut tx, &cooling, now).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let kept = stored::coolings(db, now).await.unwrap();
+        let kept: Vec<_> = kept.iter().map(|one| (one.model.as_str(), one.reason, one.until_at)).collect();
+        assert_eq!(kept, [("", Failure::KeyRefused, after(30)), ("m", Failure::RateLimited, after(5))]);
+        let later = Cooling { key_id: key.clone(), model: String::new(), reason: Failure::Late, until_at: after(40) };
+        let mut tx = db.begin().await.unwrap();
+        stored::cool(&mut tx, &later, after(6)).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(stored::coolings(db, now).await.unwrap(), [later], "what is over is forgotten");
+        let mut tx = db.begin().await.unwrap();
+        assert!(stored::end_cooling(&mut tx, &key).await.unwrap());
+        assert!(!stored::end_cooling(&mut tx, &key).await.unwrap());
+        tx.commit().await.unwrap();
+        assert!(stored::coolings(db, now).await.unwrap().is_empty());
+        for (succeeded, failed, last_failure) in [(3, 0, None), (0, 2, Some((now, Failure::Late)))] {
+            let counted = Counted {
+                provider_id: provider.clone(),
+                key_id: key.clone(),
+                succeeded,
+                failed,
+                last_success_at: (succeeded > 0).then_some(now),
+                last_failure,
+            };
+            let mut tx = db.begin().await.unwrap();
+            stored::add_health(&mut tx, &counted, now).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let health = stored::health(db).await.unwrap();
+        let of_it = health.iter().find(|health| health.provider_id == provider).unwrap();
+        assert_eq!((of_it.key_id.as_str(), of_it.recent(now), of_it.failure), (key.as_str(), (3, 2), Some(Failure::Late)));
+        let shown = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
+        let at = Some(now.as_millisecond());
+        assert_eq!((shown(of_it.last_success_at), shown(of_it.last_failure_at)), (at, at));
+        db.run("DELETE FROM provider_health WHERE provider_id = ?", store::args![&provider]).await.unwrap();
+    }
+
     /// Everybody who signs in there sees them, masked; only a super administrator changes or tests them.
     async fn only_a_super_administrator_changes_providers(site: Site) {
         used_secret(KEY);
@@ -147,6 +198,44 @@ async fn a_test_says_what_the_provider_answered() {
         .refused("4000")
         .await;
     assert!(why.contains("protocol"), "{why}");
+}
+
+/// A test names a model as the provider does, whatever we call it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_asks_by_the_name_that_the_provider_knows() {
+    let site = site(local()).await;
+    let url = answering(200, "application/json", r#"{"choices":[]}"#).await;
+    for name in ["rack", "second"] {
+        let body = json!({"name": name, "kind": "compatible", "base_url": url, "protocols": ["chat", "responses"], "keys": [KEY]});
+        site.admin.post("/providers", body).token(&site.root).ok().await;
+    }
+    for model in [
+        json!({"id": "a-off", "provider": "rack", "enabled": false}),
+        json!({"id": "b-vectors", "provider": "rack", "purpose": "embedding"}),
+        json!({"id": "c-responses", "provider": "rack", "protocols": ["responses"]}),
+        json!({"id": "house", "provider": "rack", "upstream_name": "house-7b", "aliases": ["cheap"],
+            "offers": [{"provider": "second", "upstream_name": "h7"}]}),
+    ] {
+        let mut body = json!({"kind": "compatible"});
+        body.as_object_mut().unwrap().extend(model.as_object().unwrap().clone());
+        site.admin.post("/models", body).token(&site.root).ok().await;
+    }
+    let listed = site.admin.get("/providers").token(&site.root).ok().await;
+    for (provider, body, asked) in [
+        ("rack", json!({}), "house-7b"),
+        ("rack", json!({"protocol": "responses"}), "c-responses"),
+        ("rack", json!({"model": "house"}), "house-7b"),
+        ("rack", json!({"model": "cheap"}), "house-7b"),
+        ("rack", json!({"model": "house-7b"}), "house-7b"),
+        ("rack", json!({"model": "gpt-4o"}), "gpt-4o"),
+        ("second", json!({}), "h7"),
+        ("second", json!({"model": "cheap"}), "h7"),
+    ] {
+        let of = listed["list"].as_array().unwrap().iter().find(|one| one["name"] == provider).unwrap();
+        let path = format!("/providers/{}/test", of["id"].as_str().unwrap());
+        let tried = site.admin.post(&path, body.clone()).token(&site.root).ok().await;
+        assert_eq!(tried["model"], asked, "{provider} {body}");
+    }
 }
 
 /// What the variables name is shown, and edited there.
