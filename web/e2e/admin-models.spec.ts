@@ -12,7 +12,7 @@ for (const width of [1280, 375]) {
     await openSignedIn(page, app, demo, '/keys?tab=models');
     await page.getByRole('button', { name: 'Add a model' }).click();
     const adding = page.getByRole('dialog', { name: 'Add a model' });
-    await adding.getByLabel('Known to this release').fill('o4-mini');
+    await adding.getByRole('combobox', { name: 'Known to this release' }).fill('o4-mini');
     await page
       .getByRole('option', { name: /^o4-mini/ })
       .first()

@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 
+use crate::clock::MOST_SKEW;
 use crate::db::Lock;
-use crate::lease::Term;
-use crate::{Db, Error, Result, args, record};
+use crate::lease::{Now, Term};
+use crate::{Db, Error, Result, Tx, args, record};
 
 /// A process that serves.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,8 @@ pub struct Replica<'a> {
 }
 
 record! { struct Other { zone: String } }
+
+record! { struct Release { version: String } }
 
 /// Registers a process or renews its lease. Fails with `OtherZone` if a live process has another zone.
 pub async fn join(db: &Db, replica: &Replica<'_>, term: Term) -> Result<()> {
@@ -40,4 +43,16 @@ pub async fn join(db: &Db, replica: &Replica<'_>, term: Term) -> Result<()> {
 /// Removes a process, so that others need not wait until its lease expires.
 pub async fn leave(db: &Db, name: &str) -> Result<()> {
     db.run("DELETE FROM replica WHERE name = ?", args![name]).await.map(drop)
+}
+
+/// The version of a live process that does not know a step of the schema: it has another version than this one, or began
+/// before the step was applied. Clocks may differ by as much as is not reported.
+pub async fn without_step(tx: &mut Tx, version: &str, step: i64, now: Now) -> Result<Option<String>> {
+    let (now, skew) = (now.sql(tx.dialect()), MOST_SKEW.as_millis());
+    let sql = format!(
+        "SELECT version FROM replica WHERE lease_until >= {now} AND (version <> ? \
+         OR started_at < (SELECT applied_at FROM schema_step WHERE version = ?) - {skew}) ORDER BY version LIMIT 1"
+    );
+    let found: Option<Release> = tx.first(&sql, args![version, step]).await?;
+    Ok(found.map(|found| found.version))
 }

@@ -309,8 +309,10 @@ pub struct NewModel {
 }
 
 /// Adds a model (beyond the spec). `kind` is needed unless a row of the table says it. Without prices it costs what the spec says of
-/// models that it does not know, $0.002 per 1,000 tokens; setting prices needs the permission `models.prices`, taking a row's does not.
-/// No two models share an id or an alias, without regard to case: 409.
+/// models that it does not know, $0.002 per 1,000 tokens; setting prices needs the permission `models.prices`, taking a row's does not
+/// while the model is asked of the row's provider by one of the row's names. No two models share an id or an alias, without regard to
+/// case: 409. So is a provider that is not the kind, a kind `ollama` or `compatible`, an `upstream_name` or `offers` while a process of an
+/// older release runs, which cannot ask it.
 #[utoipa::path(post, path = "/models", tag = "models", request_body = NewModel, responses((status = 200, body = ModelItem)))]
 async fn create(who: Admin, api: State, Body(body): Body<NewModel>) -> Answer<ModelItem> {
     let patch = body.fields.patch()?;
@@ -319,14 +321,17 @@ async fn create(who: Admin, api: State, Body(body): Body<NewModel>) -> Answer<Mo
     Ok(Data(ModelItem::of(made, &api.app.zone)))
 }
 
-/// Changes a model (beyond the spec). A changed price is a new version: a request costs what was true when it was made.
+/// Changes a model (beyond the spec). A price that is set is a new version: a request costs what was true when it was made. Changing
+/// `kind`, `provider`, `upstream_name` or `offers` needs the permission `models.prices`; 409 while a process of an older release runs that
+/// cannot ask it there.
 #[utoipa::path(patch, path = "/models/{id}", tag = "models", params(("id" = String, Path)), request_body = ModelPatch, responses((status = 200, body = ModelItem)))]
 async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<ModelPatch>) -> Answer<ModelItem> {
     let changed = model::update(&api.app, &who.by, &id, body.patch()?).await?;
     Ok(Data(ModelItem::of(changed, &api.app.zone)))
 }
 
-/// Deletes a model that an administrator added (beyond the spec). 409 for others, and while the fallback chain or an instance has it.
+/// Deletes a model that an administrator added (beyond the spec). 409 for others, and while the fallback chain or an instance has it. One
+/// with an edited price needs the permission `models.prices`.
 #[utoipa::path(delete, path = "/models/{id}", tag = "models", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
 async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
     model::delete(&api.app, &who.by, &id).await?;

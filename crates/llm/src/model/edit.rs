@@ -13,6 +13,7 @@ use store::notice::{Notice, Topic};
 use store::{Tx, model};
 
 use super::compare::{rate_text, word};
+use super::route::{Route, is_of_row, offers_of};
 use super::{Listed, find, table};
 use crate::App;
 
@@ -196,7 +197,14 @@ pub async fn create(app: &App, by: &By, id: &str, from_table: Option<&str>, patc
     }
     patch.apply(&mut model);
     check_rates(patch.rates.as_deref().unwrap_or_default(), model.purpose)?;
+    // A row's price for what is asked of somebody else is a price that the caller chose.
+    if row.is_some_and(|row| !is_of_row(&model, row)) {
+        by.require(Permission::SetPrices)?;
+    }
+    let route = Route::of(&model, patch.offers.clone().unwrap_or_default());
+    route.check()?;
     let mut tx = app.db.begin().await?;
+    route.require_known(app, &mut tx).await?;
     tx.lock(Lock::ModelNames).await?;
     let names: Vec<&str> = std::iter::once(id).chain(patch.aliases.iter().flatten().map(String::as_str)).collect();
     require_free(&mut tx, id, &names).await?;
@@ -206,12 +214,13 @@ pub async fn create(app: &App, by: &By, id: &str, from_table: Option<&str>, patc
     write_lists(&mut tx, id, &patch).await?;
     let version = match row {
         Some(row) if !patch.sets_price() => Some(table::version(&model, row, now, &by.operator)),
-        _ => new_version(&model, &patch, &Prices::single(model.price), now, by),
+        _ => new_version(&model, &patch, None, now, by),
     };
-    if let Some(version) = version {
-        price::add(&mut tx, &version).await?;
+    if let Some(version) = &version {
+        price::add(&mut tx, version).await?;
     }
-    let detail = format!("added: {} of {}", model.upstream(), model.provider);
+    let prices = version.map_or_else(|| Prices::single(model.price), |version| version.prices);
+    let detail = format!("added: {} of {}, {}", model.upstream(), model.provider, prices_text(&prices));
     finish(app, tx, by, id, &detail).await?;
     find(app, id).await
 }
@@ -230,8 +239,16 @@ pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Listed
     }
     let mut model = model::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let old = model.clone();
-    let old_prices = price::in_force(&price::of_model(&mut tx, id).await?, &model).prices;
+    let old_version = price::in_force(&price::of_model(&mut tx, id).await?, &model);
+    let old_route = Route::of(&old, offers_of(&mut tx, id).await?);
     patch.apply(&mut model);
+    let route = Route::of(&model, patch.offers.clone().unwrap_or_else(|| old_route.offers.clone()));
+    if route != old_route {
+        // The same price for another provider's tokens is another price.
+        by.require(Permission::SetPrices)?;
+        route.check()?;
+        route.require_known(app, &mut tx).await?;
+    }
     if let Some(rates) = &patch.rates {
         check_rates(rates, model.purpose)?;
     }
@@ -249,23 +266,15 @@ pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Listed
         let before: Vec<&str> = before.iter().map(|alias| alias.alias.as_str()).collect();
         changes = changes.field("aliases", &before.join(", "), &aliases.join(", "));
     }
-    if let Some(offers) = &patch.offers {
-        let text = |offers: Vec<(&str, &str)>| {
-            offers
-                .iter()
-                .map(|(provider, name)| format!("{provider} {name}").trim().to_owned())
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let before = model::offers(&mut tx, Some(id)).await?;
-        let before = before.iter().map(|offer| (offer.provider.as_str(), offer.upstream_name.as_str())).collect();
-        let after = offers.iter().map(|(provider, name)| (provider.as_str(), name.as_str())).collect();
-        changes = changes.field("offers", &text(before), &text(after));
-    }
+    changes = changes.field("offers", &old_route.offers_text(), &route.offers_text());
     model::update(&mut tx, &model).await?;
     write_lists(&mut tx, id, &patch).await?;
-    if let Some(version) = new_version(&model, &patch, &old_prices, app.clock.now(), by) {
-        changes = changes.field("prices", &prices_text(&old_prices), &prices_text(&version.prices));
+    if let Some(version) = new_version(&model, &patch, Some(&old_version), app.clock.now(), by) {
+        changes = changes.field("prices", &prices_text(&old_version.prices), &prices_text(&version.prices)).field(
+            "price_source",
+            old_version.source.as_str(),
+            version.source.as_str(),
+        );
         price::add(&mut tx, &version).await?;
     }
     finish(app, tx, by, id, &changes.text()).await?;
@@ -306,6 +315,10 @@ pub async fn delete(app: &App, by: &By, id: &str) -> Result<()> {
     if model.chain.is_some() {
         return Err(Error::conflict("it is in the fallback chain"));
     }
+    // Whoever adds it again would have it at the usual price.
+    if price::in_force(&price::of_model(&mut tx, id).await?, &model).source == PriceSource::Edited {
+        by.require(Permission::SetPrices)?;
+    }
     let users = model::instances(&mut tx, id).await?;
     if users > 0 {
         return Err(Error::conflict(format!("{users} instances have it as their model")));
@@ -332,15 +345,17 @@ async fn write_lists(tx: &mut Tx, id: &str, patch: &Patch) -> Result<()> {
     Ok(())
 }
 
-/// The version that a patch makes. A single price without prices by kind takes the place of all of them.
-fn new_version(model: &Model, patch: &Patch, old: &Prices, now: Timestamp, by: &By) -> Option<Version> {
+/// The version that a patch makes. A single price without prices by kind takes the place of all of them. A price that is
+/// set to what it is becomes an edited one, which a later release leaves alone.
+fn new_version(model: &Model, patch: &Patch, old: Option<&Version>, now: Timestamp, by: &By) -> Option<Version> {
     let rates = match (&patch.rates, patch.price) {
         (Some(rates), _) => rates.clone(),
         (None, Some(_)) => vec![],
         (None, None) => return None,
     };
     let prices = Prices { single: model.price, rates };
-    (prices != *old).then(|| Version {
+    let is_there = old.is_some_and(|old| old.prices == prices && old.source == PriceSource::Edited);
+    (!is_there).then(|| Version {
         model: model.id.clone(),
         valid_from: now,
         prices,

@@ -2,6 +2,7 @@
 
 pub mod compare;
 mod edit;
+mod route;
 mod sync;
 pub mod table;
 

@@ -4,6 +4,7 @@ use base::id::InstanceId;
 use base::{Error, Kind, Page, Result, Sort};
 use queue::audit::{self, Action, AuditEvent, By};
 use queue::task;
+use store::db::Lock;
 use store::model::{Model, Origin, ProviderKind};
 use store::notice::{Notice, Topic};
 use store::{Tx, instance, model};
@@ -61,6 +62,8 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
 /// does not offer any more. Returns how many are new. Their prices are for information: what a request cost is what the
 /// gateway's log says.
 async fn follow_gateway(app: &App, tx: &mut Tx, offered: &[String]) -> Result<usize> {
+    // A name that is free now must not become somebody's alias meanwhile.
+    tx.lock(Lock::ModelNames).await?;
     let mut added = 0;
     let known = model::all(&app.db).await?;
     let now = app.clock.now();

@@ -262,7 +262,46 @@ mod tests {
             // A kind that costs nothing beside one that does is a mistake of the list: unknown is not 0.
             let caches = [standard.cache_read, standard.cache_write, standard.cache_write_1h];
             assert!(caches.into_iter().flatten().all(|price| price.billionths() > 0), "{}", row.name);
+            for rate in &row.rates {
+                check_rate(row, rate);
+            }
         }
+    }
+
+    /// What a row of prices must be beside the standard ones of its model.
+    fn check_rate(row: &Row, TierRate { tier, above, rate }: &TierRate) {
+        let place = format!("{} {} above {above}", row.name, tier.as_str());
+        let usd = |price: Option<PerMillion>| price.map_or(0, PerMillion::billionths);
+        assert_eq!((rate.input.is_some(), rate.output.is_some()), (true, row.purpose == Purpose::Chat), "{place}");
+        if row.provider == "anthropic" {
+            assert_eq!(usd(rate.cache_write_1h), 2 * usd(rate.input), "{place}");
+        }
+        let standard = |above: i64| {
+            let mut rows: Vec<&TierRate> = row.rates.iter().filter(|other| other.tier == Tier::Standard).collect();
+            rows.sort_by_key(|other| std::cmp::Reverse(other.above));
+            rows.into_iter().find(|other| other.above <= above).unwrap().rate
+        };
+        let (ours, theirs) = (usd(rate.input), usd(standard(*above).input));
+        assert!(10 * ours >= 3 * theirs && ours <= 3 * theirs, "{place}");
+        // A tier without a price for long inputs would ask its short one for them, so it must not be the cheaper.
+        for long in row.rates.iter().filter(|other| other.tier == Tier::Standard && other.above > 0) {
+            let has = row.rates.iter().any(|other| (other.tier, other.above) == (*tier, long.above));
+            let kinds = [(rate.input, long.rate.input), (rate.output, long.rate.output)];
+            let is_dear = *tier == Tier::Priority && kinds.into_iter().all(|(ours, theirs)| usd(ours) >= usd(theirs));
+            assert!(has || is_dear, "{place} has no price for inputs above {}", long.above);
+        }
+    }
+
+    /// What providers document, where a list that we read had the longest input for the window, or another model's price.
+    #[test]
+    fn what_a_list_had_wrong_is_right() {
+        for name in ["gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5.1", "gpt-5.2", "gpt-5.4-mini"] {
+            assert_eq!(find(name).unwrap().context_window, Some(400_000), "{name}");
+        }
+        let nano = find("gpt-5-nano").unwrap();
+        assert!(nano.rates.iter().all(|rate| rate.tier != Tier::Priority));
+        let haiku = find("claude-3-haiku-20240307").unwrap().rates[0].rate;
+        assert_eq!(haiku.cache_write_1h, PerMillion::from_usd(0.5));
     }
 
     #[test]

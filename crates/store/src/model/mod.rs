@@ -271,13 +271,15 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<Model>> 
     conn.into().first(&format!("SELECT {} FROM model WHERE id = ?", Model::COLUMNS), args![id]).await
 }
 
-/// The model of this id or alias.
+/// The model of this id or alias. An older release, which knows no aliases, may have added a model of an alias's name: the
+/// id wins.
 pub async fn find_named(db: &Db, name: &str) -> Result<Option<Model>> {
     let sql = format!(
-        "SELECT {} FROM model WHERE id = ? OR id = (SELECT model FROM model_alias WHERE alias = ?)",
+        "SELECT {} FROM model WHERE id = ? OR id = (SELECT model FROM model_alias WHERE alias = ?) \
+         ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1",
         Model::COLUMNS
     );
-    db.first(&sql, args![name, name]).await
+    db.first(&sql, args![name, name, name]).await
 }
 
 /// The model, locked until the transaction ends.

@@ -75,6 +75,17 @@ on_both! {
             site.admin.post("/models", body).token(root).refused("4090").await;
         }
         site.admin.patch("/models/gpt-4o", json!({"aliases": ["first"]})).token(root).refused("4090").await;
+        // A model's own provider is no further one.
+        for body in [
+            json!({"id": "a", "kind": "openai", "offers": [{"provider": "openai"}]}),
+            json!({"id": "a", "kind": "openai", "provider": "rack", "offers": [{"provider": "rack", "upstream_name": "x"}]}),
+        ] {
+            let why = site.admin.post("/models", body).token(root).refused("4000").await;
+            assert!(why.contains("offers"), "{why}");
+        }
+        site.admin.patch("/models/one", json!({"offers": [{"provider": "rack"}]})).token(root).ok().await;
+        site.admin.patch("/models/one", json!({"provider": "rack"})).token(root).refused("4000").await;
+        site.admin.patch("/models/one", json!({"provider": "rack", "offers": []})).token(root).ok().await;
         // An embedding needs no price of output, and is nobody's to chat with.
         let vectors = json!({"id": "vectors", "kind": "openai", "purpose": "embedding", "prices": [{"input": 0.02}]});
         site.admin.post("/models", vectors).token(root).ok().await;
@@ -90,6 +101,33 @@ on_both! {
         let known = site.admin.post("/models", json!({"id": "o3", "from_table": "o3"})).token(&plain).ok().await;
         assert_eq!((known["kind"].as_str(), known["by_kind"].as_bool(), known["price_source"].as_str()), (Some("openai"), Some(true), Some("table")));
         assert!(known["context_window"].as_i64() > Some(100_000), "{known}");
+        // A row's price for another model of the provider, or for another provider's tokens, is somebody's choice; so is the old price
+        // of a model that is asked elsewhere.
+        for fields in [
+            json!({"upstream_name": "o3-pro"}),
+            json!({"provider": "elsewhere"}),
+            json!({"kind": "compatible", "provider": "openai"}),
+        ] {
+            let mut body = json!({"id": "cheap", "from_table": "gpt-4o-mini"});
+            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            site.admin.post("/models", body.clone()).token(&plain).refused("4030").await;
+            site.admin.post("/models", body).token(root).ok().await;
+            site.admin.delete("/models/cheap").token(&plain).ok().await;
+        }
+        for body in [
+            json!({"upstream_name": "o3-pro"}),
+            json!({"provider": "elsewhere"}),
+            json!({"kind": "compatible"}),
+            json!({"offers": [{"provider": "elsewhere"}]}),
+        ] {
+            site.admin.patch("/models/o3", body).token(&plain).refused("4030").await;
+        }
+        let same = json!({"provider": "openai", "kind": "openai", "upstream_name": null, "offers": [], "tools": true});
+        site.admin.patch("/models/o3", same).token(&plain).ok().await;
+        // Deleting it and adding it again would set its price back.
+        site.admin.post("/models", json!({"id": "priced", "kind": "openai", "price_per_1k": 0.002})).token(root).ok().await;
+        site.admin.delete("/models/priced").token(&plain).refused("4030").await;
+        site.admin.delete("/models/priced").token(root).ok().await;
         let price = async || site.admin.get("/models/gpt-4o").token(root).ok().await;
         let first = price().await;
         assert_eq!((first["by_kind"].as_bool(), first["price_source"].as_str()), (Some(false), Some("spec")));
@@ -118,6 +156,80 @@ on_both! {
         let table = site.admin.get("/models/table").token(root).ok().await;
         let row = table["list"].as_array().unwrap().iter().find(|row| row["name"] == "claude-opus-4-6").unwrap();
         assert!(row["source"].as_str().unwrap().starts_with("https://") && row["source_date"].is_string(), "{row}");
+    }
+
+    /// Also one that is set to what it is already.
+    async fn a_price_that_is_set_stays_when_the_release_knows_another(site: Site) {
+        let root = &site.root;
+        let before = site.admin.get("/models/claude-opus-4-6").token(root).ok().await["price_per_1k"].clone();
+        site.admin.patch("/models/claude-opus-4-6", json!({"price_per_1k": before})).token(root).ok().await;
+        site.admin.post("/models", json!({"id": "o3", "kind": "openai", "price_per_1k": 0.002})).token(root).ok().await;
+        let audited = site.admin.get("/audit/logs?action=config.change").token(root).ok().await;
+        let detail = audited["list"][0]["detail"].as_str().unwrap();
+        assert!(detail.contains("0.002 per 1K of any kind"), "{detail}");
+        llm::model::table::bring(&site.app.db, site.app.clock.now()).await.unwrap();
+        for id in ["claude-opus-4-6", "o3"] {
+            let model = site.admin.get(&format!("/models/{id}")).token(root).ok().await;
+            assert_eq!((model["price_source"].as_str(), model["by_kind"].as_bool()), (Some("edited"), Some(false)), "{id}");
+            let history = site.admin.get(&format!("/models/{id}/prices")).token(root).ok().await;
+            assert_eq!(history["list"][0]["who"], crate::kit::ROOT, "{id}");
+        }
+        // The same again is no version.
+        let versions = async || site.admin.get("/models/o3/prices").token(root).ok().await["total"].clone();
+        let total = versions().await;
+        site.admin.patch("/models/o3", json!({"price_per_1k": 0.002})).token(root).ok().await;
+        assert_eq!(versions().await, total);
+    }
+
+    /// A process of an older release would ask the wrong provider, or could not read the model at all.
+    async fn what_an_older_release_cannot_ask_waits_for_its_end(site: Site) {
+        use store::lease::Term;
+        use store::replica::{self, Replica};
+        let (root, db) = (&site.root, &site.app.db);
+        let term = Term::of(&site.app.clock, jiff::SignedDuration::from_secs(30));
+        // A time after every step of the schema, and one before.
+        let (late, early) = (Timestamp::now() + jiff::SignedDuration::from_hours(24), Timestamp::UNIX_EPOCH);
+        let ours = env!("CARGO_PKG_VERSION");
+        let zone = site.app.zone.name();
+        for (version, started_at, is_older) in [(ours, late, false), ("0.0.9", late, true), (ours, early, true)] {
+            replica::join(db, &Replica { name: "other", zone, version, started_at }, term).await.unwrap();
+            for body in [
+                json!({"id": "new", "kind": "ollama"}),
+                json!({"id": "new", "kind": "openai", "provider": "rack"}),
+                json!({"id": "new", "kind": "openai", "upstream_name": "other"}),
+                json!({"id": "new", "kind": "openai", "offers": [{"provider": "rack"}]}),
+            ] {
+                let patch = json!({"provider": "rack"});
+                match is_older {
+                    true => {
+                        let why = site.admin.post("/models", body).token(root).refused("4090").await;
+                        assert!(why.contains("older release"), "{why}");
+                        site.admin.patch("/models/gpt-4o", patch).token(root).refused("4090").await;
+                    }
+                    false => {
+                        site.admin.post("/models", body).token(root).ok().await;
+                        site.admin.delete("/models/new").token(root).ok().await;
+                    }
+                }
+            }
+            // What every release knows goes on.
+            site.admin.post("/models", json!({"id": "old", "kind": "openai"})).token(root).ok().await;
+            site.admin.patch("/models/gpt-4o", json!({"enabled": true})).token(root).ok().await;
+            site.admin.delete("/models/old").token(root).ok().await;
+            replica::leave(db, "other").await.unwrap();
+        }
+    }
+
+    /// An older release knows no aliases, so it may add a model of such a name.
+    async fn an_id_wins_over_an_alias(site: Site) {
+        let alias = "INSERT INTO model_alias (alias, model) VALUES (?, ?)";
+        // The rows in both orders of their names.
+        for (name, of) in [("gpt-4o", "claude-opus-4-6"), ("claude-opus-4-6", "gpt-4o")] {
+            site.app.db.run(alias, store::args![name, of]).await.unwrap();
+            let found = store::model::find_named(&site.app.db, name).await.unwrap().unwrap();
+            assert_eq!(found.id, name);
+            site.app.db.run("DELETE FROM model_alias WHERE alias = ?", store::args![name]).await.unwrap();
+        }
     }
 
     async fn what_the_release_knows_comes_once_and_leaves_edited_prices_alone(site: Site) {
