@@ -65,9 +65,9 @@ impl From<Day> for UsageDay {
 #[derive(Serialize, ToSchema)]
 pub struct Freshness {
     /// Until when the numbers are known to be whole.
-    as_of: String,
+    pub as_of: String,
     /// The gateway's log cannot be read at present: these are the last known numbers.
-    stale: bool,
+    pub stale: bool,
 }
 
 impl Freshness {

@@ -91,6 +91,7 @@ pub async fn find_by_idp(conn: impl Into<Conn<'_>>, idp_id: &str) -> Result<Opti
 
 /// Writes back everything that may change. A change of the department counts from `at` on.
 pub async fn update(tx: &mut Tx, user: &User, at: Timestamp) -> Result<()> {
+    user_department::record(tx, &user.id, &user.department, at).await?;
     let sql = "UPDATE users SET name = ?, department = ?, status = ?, quota_daily = ?, password_hash = ?, idp_id = ?, \
         tokens_from = ?, revoked_at = ? WHERE id = ?";
     let args = args![
@@ -104,8 +105,7 @@ pub async fn update(tx: &mut Tx, user: &User, at: Timestamp) -> Result<()> {
         user.revoked_at,
         &user.id
     ];
-    tx.run(sql, args).await?;
-    user_department::record(tx, &user.id, &user.department, at).await
+    tx.run(sql, args).await.map(drop)
 }
 
 /// Replaces a stored password hash, unless it was changed in the meantime.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use base::id::UserId;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{Conn, Db, Result, Tx, args, record};
 
@@ -18,8 +18,10 @@ record! {
     }
 }
 
-/// Records the department of a user, if it is another than the last one.
+/// Records the department of a user, if it is another than the last one. A changed one is recorded before the account is
+/// written: what a replica of an older release wrote there is recorded first.
 pub(crate) async fn record(tx: &mut Tx, user: &UserId, department: &str, at: Timestamp) -> Result<()> {
+    let has_missed = tx.run(&missed("u.id = ?"), args![at, at, user]).await? > 0;
     let sql = format!(
         "SELECT {} FROM user_department WHERE user_id = ? ORDER BY since DESC LIMIT 1",
         <Membership as crate::db::Record>::COLUMNS
@@ -27,9 +29,12 @@ pub(crate) async fn record(tx: &mut Tx, user: &UserId, department: &str, at: Tim
     let last: Option<Membership> = tx.first(&sql, args![user]).await?;
     let since = match last {
         Some(last) if last.department == department => return Ok(()),
-        // A clock that was set back must not put the change before the last one.
-        Some(last) => at.max(last.since),
-        None => at,
+        // A clock that was set back must put the change neither before the last one nor in its place. Within one
+        // millisecond the last department counts; only what an older release wrote stays before it.
+        Some(last) if at.as_millisecond() < last.since.as_millisecond() + i64::from(has_missed) => {
+            last.since + SignedDuration::from_millis(1)
+        }
+        _ => at,
     };
     let sql = "INSERT INTO user_department (user_id, since, department) VALUES (?, ?, ?) \
         ON CONFLICT (user_id, since) DO UPDATE SET department = excluded.department";
@@ -39,14 +44,21 @@ pub(crate) async fn record(tx: &mut Tx, user: &UserId, department: &str, at: Tim
 /// Records what a replica of an older release has changed during an upgrade, and what an older release has created.
 /// Returns how many users that were.
 pub async fn record_missed(db: &Db, at: Timestamp) -> Result<u64> {
-    let sql = "INSERT INTO user_department (user_id, since, department) \
-        SELECT u.id, CASE WHEN l.user_id IS NULL THEN u.created_at WHEN l.since > CAST(? AS BIGINT) THEN l.since \
-            ELSE CAST(? AS BIGINT) END, u.department FROM users u \
-        LEFT JOIN user_department l ON l.user_id = u.id \
-            AND l.since = (SELECT MAX(m.since) FROM user_department m WHERE m.user_id = u.id) \
-        WHERE l.user_id IS NULL OR l.department <> u.department \
-        ON CONFLICT (user_id, since) DO UPDATE SET department = excluded.department";
-    db.run(sql, args![at, at]).await
+    db.run(&missed("1 = 1"), args![at, at]).await
+}
+
+/// The statement that records the departments of users `u` of whom another one is recorded, or none. Its first two
+/// arguments are the time.
+fn missed(users: &str) -> String {
+    format!(
+        "INSERT INTO user_department (user_id, since, department) \
+         SELECT u.id, CASE WHEN l.user_id IS NULL THEN u.created_at WHEN l.since >= CAST(? AS BIGINT) THEN l.since + 1 \
+             ELSE CAST(? AS BIGINT) END, u.department FROM users u \
+         LEFT JOIN user_department l ON l.user_id = u.id \
+             AND l.since = (SELECT MAX(m.since) FROM user_department m WHERE m.user_id = u.id) \
+         WHERE {users} AND (l.user_id IS NULL OR l.department <> u.department) \
+         ON CONFLICT (user_id, since) DO UPDATE SET department = excluded.department"
+    )
 }
 
 /// The departments of users, each user's in order of time.

@@ -178,25 +178,36 @@ async fn stats(_: Admin, api: State, Query(of): Query<StatsOf>, paging: Paging) 
     let page: Page = if query.and.is_some() { paging.page(50)? } else { paging.page_or_all(50)? };
     let fresh = Freshness::new(&api, api.app.feed.pull().await);
     let found = usage::stats(&api.app, query).await?;
-    let is_of_departments = query.by == Grouping::Department || query.and == Some(Grouping::Department);
-    let since = if is_of_departments { departments_since(&api.app, query.first).await? } else { None };
+    let departments_since = shown_since(&api, query).await?;
     let total = found.len() as i64;
     let skip = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let shown = found.into_iter().skip(skip).take(usize::try_from(page.limit).unwrap_or(usize::MAX));
     let stats = shown.map(|stat| Stat::from((query, stat))).collect();
-    Ok(Data(LlmStats { stats, total, departments_since: since.map(|at| api.zone().show(at)), fresh }))
+    Ok(Data(LlmStats { stats, total, departments_since, fresh }))
+}
+
+/// Since when departments are recorded, where the query is by department and has older requests.
+async fn shown_since(api: &Api, query: StatsQuery) -> Result<Option<String>, Error> {
+    if groupings(query).all(|grouping| grouping != Grouping::Department) {
+        return Ok(None);
+    }
+    let since = departments_since(&api.app, query.first, query.last).await?;
+    Ok(since.map(|at| api.zone().show(at)))
 }
 
 /// The same groups as GET /llm-stats, all of them, as CSV (beyond the spec).
 ///
 /// UTF-8 with a header line: the groupings by their names (an instance by its id and, in instance_name, its name), then former_employee
 /// (only by user), unassigned, calls, tokens, cost_usd, known_input_tokens
-/// and cache_read_tokens. Cells that a spreadsheet would take for a formula begin with an apostrophe.
+/// and cache_read_tokens. Cells that a spreadsheet would take for a formula begin with an apostrophe. The headers X-As-Of, X-Stale
+/// (true or false) and X-Departments-Since say what as_of, stale and departments_since say in GET /llm-stats; the last one is left
+/// out where that is null.
 #[utoipa::path(get, path = "/llm-stats/export", tag = "usage", params(StatsOf), responses((status = 200, description = "the file", body = String, content_type = "text/csv")))]
 async fn export(_: Admin, api: State, Query(of): Query<StatsOf>) -> Result<Response, ApiError> {
     let query = of.query(&api)?;
-    api.app.feed.pull().await;
+    let fresh = Freshness::new(&api, api.app.feed.pull().await);
     let found = usage::stats(&api.app, query).await?;
+    let departments_since = shown_since(&api, query).await?;
     let header = Bytes::from(csv_file::lines([csv_header(query)])?);
     let lines = stream::try_unfold(found.into_iter(), move |mut rest| async move {
         let some: Vec<Vec<Cell>> = rest.by_ref().take(CHUNK).map(|stat| csv_cells(query, &stat)).collect();
@@ -211,7 +222,9 @@ async fn export(_: Admin, api: State, Query(of): Query<StatsOf>) -> Result<Respo
         (header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8")),
         (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"llm-stats.csv\"")),
     ];
-    Ok((headers, body).into_response())
+    let fresh = [("x-as-of", fresh.as_of), ("x-stale", fresh.stale.to_string())];
+    let departments_since = departments_since.map(|since| [("x-departments-since", since)]);
+    Ok((headers, fresh, departments_since, body).into_response())
 }
 
 /// The groupings of a query, in its order.

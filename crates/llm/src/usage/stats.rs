@@ -240,11 +240,11 @@ async fn by_holders(app: &App, query: StatsQuery) -> Result<Vec<(Keys, Sums)>> {
     Ok(groups.into_iter().collect())
 }
 
-/// Since when departments are recorded, if there are requests of earlier days among these: they count to the department
-/// of that time.
-pub async fn departments_since(app: &App, first: Date) -> Result<Option<jiff::Timestamp>> {
+/// Since when departments are recorded, if there are earlier requests on the local days from `first` to `last`: they
+/// count to the department of that time.
+pub async fn departments_since(app: &App, first: Date, last: Date) -> Result<Option<jiff::Timestamp>> {
     let Some(since) = user_department::recorded_since(&app.db).await? else { return Ok(None) };
-    let is_older = usage::any_before(&app.db, first, app.zone.date(since)).await?;
+    let is_older = usage::any_before(&app.db, &app.zone, (first, last), since).await?;
     Ok(is_older.then_some(since))
 }
 

@@ -111,8 +111,8 @@ on_every_kind! {
         // (5 + 5 × 4) × 0.075 is 1.875 of a unit, which is 2; dollars are not rounded.
         let each: f64 = match bench.setup.kind {
             "litellm" => (5.0 * 0.15e-6 + 5.0 * 0.6e-6) * 500_000.0,
-            // Ten tokens at 0.075 of a unit are one.
-            "embedded" => 1.0,
+            // Ten tokens at 0.075 of a unit: the exact cost is summed, and rounded once.
+            "embedded" => 0.75,
             _ => 2.0,
         };
         let spent = (3.0 * each).round() as i64;
@@ -127,8 +127,9 @@ on_every_kind! {
     async fn a_spent_key_says_so(bench: Bench) {
         let key = bench.create("inst-poor", Some(4)).await;
         for _ in 0..2 {
-            // A little less than two units each; of our own gateway, whose tokens cost the same in both directions, two.
-            let text = if bench.is("embedded") { "one two three four five six seven eight nine ten" } else { "one two three four five" };
+            // A little less than two units each, rounded to two; of our own gateway, which sums exact costs, 2.1.
+            let many = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
+            let text = if bench.is("embedded") { many } else { "one two three four five" };
             bench.say(&key, text).await;
             bench.written().await;
         }

@@ -35,9 +35,11 @@ pub fn new_api(said: Said<'_>) -> Detail {
         Some(semantic) => semantic == "anthropic",
         None => other["claude"].as_bool() == Some(true),
     };
+    let cached = read.unwrap_or(0) + write.unwrap_or(0);
+    // What was read from the cache is a part of the input, whatever the row calls itself.
     let input = match count(&other["input_tokens_total"]).filter(|total| *total > 0) {
-        Some(total) => total,
-        None if apart => said.prompt_tokens + read.unwrap_or(0) + write.unwrap_or(0),
+        Some(total) => total.max(read.unwrap_or(0)),
+        None if apart || cached > said.prompt_tokens => said.prompt_tokens + cached,
         None => said.prompt_tokens,
     };
     let tries = other["admin_info"]["use_channel"].as_array().map(|channels| channels.len() as i64);
@@ -138,6 +140,14 @@ mod tests {
         assert_eq!(counts(&new_api(said(named))), [Some(100), Some(30), Some(7), None]);
         let total = r#"{"cache_tokens":30,"usage_semantic":"anthropic","input_tokens_total":140}"#;
         assert_eq!(counts(&new_api(said(total))), [Some(140), Some(30), None, None]);
+        let unnamed = r#"{"cache_tokens":900,"cache_creation_tokens":50}"#;
+        assert_eq!(
+            counts(&new_api(said(unnamed))),
+            [Some(1050), Some(900), Some(50), None],
+            "it cannot be a part of 100"
+        );
+        let small = r#"{"cache_tokens":150,"usage_semantic":"anthropic","input_tokens_total":140}"#;
+        assert_eq!(counts(&new_api(said(small))), [Some(150), Some(150), None, None], "all of it at most");
     }
 
     #[test]

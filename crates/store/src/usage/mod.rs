@@ -4,6 +4,7 @@
 //! span of time consists of days, quarters of an hour at its ends, and single rows where it begins or ends within a
 //! quarter.
 
+mod before;
 mod days;
 mod kept;
 mod span;
@@ -15,10 +16,11 @@ use base::Zone;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::db::{Number, Record, Row, Value};
+use crate::db::{Record, Row, Value};
 use crate::request::{NewRequest, RequestType};
 use crate::row::storable;
 use crate::{Conn, Db, Result, Tx, args};
+pub use before::any_before;
 pub use days::{Rebuild, begin_rebuild, make_days, rebuild_some, zone_of_days};
 pub use kept::{keep_rows_since, rows_since};
 use span::cut;
@@ -438,13 +440,6 @@ pub async fn grouped(
          GROUP BY {group} LIMIT ?"
     );
     db.all(&sql, args![first.to_string(), last.to_string(), most]).await
-}
-
-/// Whether there are requests of days before `before`, from `first` on.
-pub async fn any_before(db: &Db, first: Date, before: Date) -> Result<bool> {
-    let sql = "SELECT CAST(1 AS BIGINT) AS n FROM usage_daily WHERE date >= ? AND date < ? LIMIT 1";
-    let found: Option<Number> = Conn::from(db).first(sql, args![first.to_string(), before.to_string()]).await?;
-    Ok(found.is_some())
 }
 
 /// Sums of one instance on one day, over models and providers.

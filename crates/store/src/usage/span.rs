@@ -25,7 +25,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The part between two instants that begin a second; `None` if there is none.
+    /// The part between two instants; `None` if there is none.
     pub fn within(self, from: Option<Timestamp>, to: Option<Timestamp>) -> Option<Span> {
         let is_between = |at: &Timestamp| from.is_none_or(|from| from <= *at) && to.is_none_or(|to| *at < to);
         let also = self.also.filter(is_between);

@@ -111,15 +111,29 @@ async fn use_stays_with_whoever_had_the_instance(database: Database) {
     );
     site.admin.get("/llm-stats/export?group_by=nothing").token(&site.root).refused("4000").await;
 
-    // The answers say since when departments are recorded, if there are requests of earlier days.
-    for (moved, is_told) in [(0, false), (24, true)] {
+    // The answers say since when departments are recorded, if there are earlier requests on the days that are asked for.
+    let mut since: Timestamp = NOW.parse().unwrap();
+    // No two of the changes are 90 seconds apart.
+    for (moved, is_told) in [(0, false), (90, true), (86_400, true)] {
         let sql = "UPDATE user_department SET since = since + ?";
-        site.app.db.run(sql, store::args![moved * 3_600_000i64]).await.unwrap();
-        let since = NOW.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(moved);
-        let expected = if is_told { json!(site.app.zone.show(since)) } else { Value::Null };
+        site.app.db.run(sql, store::args![moved * 1_000i64]).await.unwrap();
+        since += SignedDuration::from_secs(moved);
+        let shown = site.app.zone.show(since);
+        let expected = if is_told { json!(shown) } else { Value::Null };
         assert_eq!(get("/usage/dept/Sales").await["departments_since"], expected);
-        assert_eq!(get("/llm-stats?group_by=model,department").await["departments_since"], expected);
+        let stats = get("/llm-stats?group_by=model,department").await;
+        assert_eq!(stats["departments_since"], expected);
         assert_eq!(get("/llm-stats?group_by=model,user").await["departments_since"], Value::Null);
+        let before = "/llm-stats?group_by=department&from=2026-10-20&to=2026-11-01";
+        assert_eq!(get(before).await["departments_since"], Value::Null, "nothing is older on those days");
+
+        // The file says as much in its headers.
+        let export = |by: &str| site.admin.get(&format!("/llm-stats/export?group_by={by}")).token(&site.root).send();
+        let file = export("model,department").await;
+        assert_eq!(file.header("x-departments-since"), if is_told { shown.as_str() } else { "" });
+        assert_eq!(json!(file.header("x-as-of")), stats["as_of"]);
+        assert_eq!(file.header("x-stale"), "false");
+        assert_eq!(export("model,user").await.header("x-departments-since"), "");
     }
     site.check().await;
 }

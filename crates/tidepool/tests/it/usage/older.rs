@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use base::Zone;
-use jiff::Timestamp;
+use base::id::UserId;
+use jiff::{SignedDuration, Timestamp};
 use store::holder::{self, Among};
 use store::usage::{self, Sums};
-use store::{args, migrate, user_department};
+use store::{args, migrate, user, user_department};
 
 use crate::kit::{Database, database_before};
 
@@ -72,7 +73,7 @@ async fn older_sums_find_their_holders(database: Database) {
     assert_eq!(user_department::record_missed(&db, now).await.unwrap(), 0);
     let memberships = user_department::all(&db).await.unwrap();
     let of = |id: &str| {
-        let of = &memberships[&base::id::UserId::named(id)];
+        let of = &memberships[&UserId::named(id)];
         of.iter().map(|one| (one.since.as_millisecond(), one.department.clone())).collect::<Vec<_>>()
     };
     assert_eq!(of("cy"), [(0, "Legal".to_owned())]);
@@ -80,6 +81,29 @@ async fn older_sums_find_their_holders(database: Database) {
         of("ada"),
         [(since.as_millisecond(), "Research".to_owned()), (now.as_millisecond(), "Support".to_owned())]
     );
+
+    // The older replica changes her again, and we do before that was recorded; then a clock goes back.
+    let ada = UserId::named("ada");
+    let change = async |department: &str, at: Timestamp| {
+        let mut tx = db.begin().await.unwrap();
+        let mut account = user::lock(&mut tx, &ada).await.unwrap().unwrap();
+        account.department = department.to_owned();
+        user::update(&mut tx, &account, at).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    let later = now + SignedDuration::from_mins(1);
+    run("UPDATE users SET department = 'Legal' WHERE id = 'ada'", args![]).await;
+    change("Sales", later).await;
+    change("Research", now).await;
+    run("UPDATE users SET department = 'Support' WHERE id = 'ada'", args![]).await;
+    assert_eq!(user_department::record_missed(&db, now).await.unwrap(), 1);
+    let memberships = user_department::all(&db).await.unwrap();
+    let last = memberships[&ada].iter().skip(2).map(|one| (one.since, one.department.as_str())).collect::<Vec<_>>();
+    // The database has whole milliseconds.
+    let later = Timestamp::from_millisecond(later.as_millisecond()).unwrap();
+    let expected = ["Legal", "Sales", "Research", "Support"];
+    let expected = expected.into_iter().zip(0..).map(|(name, ms)| (later + SignedDuration::from_millis(ms), name));
+    assert_eq!(last, expected.collect::<Vec<_>>());
 }
 
 #[tokio::test(flavor = "multi_thread")]
