@@ -61,10 +61,20 @@ impl Waits {
         (!left.is_zero()).then_some(left)
     }
 
+    /// The moment that `wait_from` counts from.
+    pub fn moment(&self) -> Duration {
+        self.clock.since(self.zero)
+    }
+
     /// Has something wait; a longer wait stays.
     pub fn wait(&self, waiting: Waiting, wait: Duration, is_written: bool) {
-        let passed = self.clock.since(self.zero);
-        let at = u64::try_from((passed + wait.min(MOST_WAIT)).as_millis()).unwrap_or(u64::MAX).max(1);
+        self.wait_from(self.moment(), waiting, wait, is_written);
+    }
+
+    /// The same for a wait that was read as it was at that moment: time went on while it was read.
+    pub fn wait_from(&self, moment: Duration, waiting: Waiting, wait: Duration, is_written: bool) {
+        let passed = self.moment();
+        let at = u64::try_from((moment + wait.min(MOST_WAIT)).as_millis()).unwrap_or(u64::MAX).max(1);
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.retain(|_, end| Duration::from_millis(end.at) > passed);
         let end = End { at, is_written };
@@ -109,6 +119,17 @@ mod tests {
         assert_eq!(waits.left(&four), Some(Duration::from_secs(1)));
         clock.advance(jiff::SignedDuration::from_secs(1));
         assert_eq!(waits.left(&four), None);
+    }
+
+    #[test]
+    fn a_wait_that_is_read_for_long_does_not_become_longer() {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        let waits = Waits::new(clock.clone());
+        let four = Waiting { key: "one".into(), model: "gpt-4o".into(), is_billed: true };
+        let moment = waits.moment();
+        clock.advance(jiff::SignedDuration::from_secs(29));
+        waits.wait_from(moment, four.clone(), Duration::from_secs(30), true);
+        assert_eq!(waits.left(&four), Some(Duration::from_secs(1)));
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl Providers {
     pub async fn read(&self, waits: &Waits) -> Result<()> {
         let app = &self.app;
         let all = llm::provider::all(&app.db, &app.sealer, &app.providers).await?;
-        let now = app.clock.now();
+        let (moment, now) = (waits.moment(), app.clock.now());
         let coolings = stored::coolings(&app.db, now).await?;
         let table = Arc::new(Table::new(&all, &self.now(), &self.tls));
         for key in table.by_name.values().flat_map(|provider| &provider.keys) {
@@ -221,7 +221,7 @@ impl Providers {
                     is_spared = true;
                 } else if let Ok(left) = Duration::try_from(cooling.until_at.duration_since(now)) {
                     let model = cooling.model.as_str().into();
-                    waits.wait(Waiting { key: key.id.clone(), model, is_billed: true }, left, true);
+                    waits.wait_from(moment, Waiting { key: key.id.clone(), model, is_billed: true }, left, true);
                 }
             }
             // Somebody may have ended it: a test that succeeded, or a change of the provider.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::money::Price;
 use base::price::{PerMillion, Prices, Rate, Tier, TierRate};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use store::model::price::{self, PriceSource, Version};
 use store::model::{self, Model, Protocol, ProviderKind, Purpose, Words};
@@ -45,6 +46,8 @@ fn row(tier: Tier, above: i64, input: f64, output: f64, cache_read: f64, cache_w
 }
 
 async fn set_prices(site: &Site, id: &str, single: f64, rates: Vec<TierRate>) {
+    // No two versions begin at the same time.
+    site.app.clock.advance(SignedDuration::from_secs(1));
     let mut tx = site.app.db.begin().await.unwrap();
     let mut model = model::lock(&mut tx, id).await.unwrap().unwrap();
     model.price = Price::from_usd(single).unwrap();

@@ -400,12 +400,12 @@ async fn what_the_configuration_names_cannot_be_edited() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_shows_what_came_back_and_no_key() {
-    let quoting = format!(r#"{{"error":{{"message":"Incorrect API key provided: {FIRST}"}}}}"#);
+    let quoting = format!(r#"{{"error":{{"message":"Incorrect API key: {FIRST}"}}}}"#);
     let provider = Provider::start(Act::Json(401, vec![], quoting)).await;
     let scene = Scene::start(&provider, &[FIRST]).await;
     let tried = provider::test(&scene.site.app, &By::system(), &scene.id, Trial::default()).await.unwrap();
     assert_eq!((tried.ok, tried.status, tried.failure), (false, Some(401), Some(Failure::KeyRefused)));
-    assert!(tried.body.contains("Incorrect API key provided: ***") && !tried.body.contains("sk-the"), "{}", tried.body);
+    assert!(tried.body.contains("Incorrect API key: ***") && !tried.body.contains("sk-the"), "{}", tried.body);
     let sent: Value = serde_json::from_slice(&provider.seen()[0].body).unwrap();
     assert_eq!((sent["model"].as_str(), sent["max_tokens"].as_i64()), (Some("own-model"), Some(64)));
     assert!(scene.site.rows().await.is_empty(), "it is no request of anybody's");
