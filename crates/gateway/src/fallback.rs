@@ -1,5 +1,6 @@
-//! Asks the provider of a model, and when that fails, the next models of the fallback chain that speak the same protocol. Where
-//! the failure is its key's (refused, spent, too many requests), the provider's other keys are asked before the next model.
+//! Asks the provider of a model, and when that fails, the model's further providers, then the next models of the fallback chain, as
+//! far as they speak the same protocol. Where the failure is its key's (refused, spent, too many requests), the provider's other keys
+//! are asked first.
 //! A provider fails when it cannot be reached, breaks the connection, refuses the gateway's key, has no credit for it, or
 //! answers 429, 3xx or 5xx. Every other answer is forwarded. Once an answer has begun, no other provider is asked.
 
@@ -96,8 +97,8 @@ enum Class {
 pub struct Passed {
     pub response: Response<Answer>,
     pub by: By,
-    /// Whether other models failed before and named no time to come back: the one that answered is asked first for a
-    /// while.
+    /// Whether nobody who failed before named a time to come back: then the model and the provider that answered are asked
+    /// first for a while, if they are not the first anyway.
     pub sticks: bool,
     /// The id of the key that answered, of a provider with several, and whether it is the first of them.
     pub pinned: Option<(Arc<str>, bool)>,
