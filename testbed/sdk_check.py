@@ -23,6 +23,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
@@ -88,20 +89,20 @@ class Tidepool(Server):
             return False
         return True
 
+    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """What an administrator makes; the answer's data."""
+        token = call(self.admin, "POST", "/auth/login", body={"email": ADMIN_EMAIL, "password": self.password})["token"]
+        return call(self.admin, "POST", path, token, body)
+
     def sub_key(self, name: str, quota: int | None = None) -> str:
         """A key without an instance, since only such a one is shown."""
-        token = call(self.admin, "POST", "/auth/login", body={"email": ADMIN_EMAIL, "password": self.password})["token"]
-        key = call(self.admin, "POST", "/keys", token, {"name": name, "quota": quota})["secret"]
+        key = self.create("/keys", {"name": name, "quota": quota})["secret"]
         must_not_be_logged(key)
         return key
 
-    def add_model(self, name: str, provider: str) -> None:
-        """Into the table, since no API adds a model; the gateway reads it every two seconds."""
-        with closing(sqlite3.connect(f"{self.folder}/data/tidepool.db", timeout=20)) as database, database:
-            values = (name, provider, provider, 20_000, 1, None, 100, 0)
-            database.execute(
-                "INSERT INTO model (id, kind, provider, price, enabled, chain, sort_order, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values
-            )
+    def add_model(self, name: str) -> None:
+        """As the release's table knows it; the gateway reads models every two seconds."""
+        self.create("/models", {"id": name, "from_table": name})
         time.sleep(2.5)
 
     def ask(self, sql: str) -> list[tuple[str, ...]]:
@@ -212,7 +213,7 @@ def main(arguments: list[str]) -> int:
         try:
             tidepool.start()
             tidepool.wait()
-            tidepool.add_model(EMBEDDING, "openai")
+            tidepool.add_model(EMBEDDING)
             fine = [run(name, cases, upstream, tidepool) for name in names]
             broken = list(invariants.broken(tidepool.ask))
         except (RuntimeError, OSError, Refused, subprocess.TimeoutExpired) as error:
