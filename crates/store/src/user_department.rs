@@ -41,6 +41,13 @@ pub(crate) async fn record(tx: &mut Tx, user: &UserId, department: &str, at: Tim
     tx.run(sql, args![user, since, department]).await.map(drop)
 }
 
+/// Changes since when the first department of a user is recorded, for sample data that covers some weeks.
+pub async fn set_begin(tx: &mut Tx, user: &UserId, at: Timestamp) -> Result<()> {
+    let sql = "UPDATE user_department SET since = ? WHERE user_id = ? \
+        AND since = (SELECT MIN(f.since) FROM user_department f WHERE f.user_id = ?)";
+    tx.run(sql, args![at, user, user]).await.map(drop)
+}
+
 /// Records what a replica of an older release has changed during an upgrade, and what an older release has created.
 /// Returns how many users that were.
 pub async fn record_missed(db: &Db, at: Timestamp) -> Result<u64> {

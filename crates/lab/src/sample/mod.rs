@@ -34,7 +34,7 @@ const ADMINS: &[(&str, &str, Role)] = &[
 const EMPLOYEES: &[(&str, &str, &str, i64)] = &[
     ("Mara Lindqvist", "mara@demo.example", "Research", 200_000),
     ("Jonas Okafor", "jonas@demo.example", "Sales", 100_000),
-    ("Wei Chen", "wei@demo.example", "Engineering", 0),
+    ("Wei Chen", "wei@demo.example", "Research", 0),
     ("Sofia Marchetti", "sofia@demo.example", "Support", 50_000),
     ("Dmitri Volkov", "dmitri@demo.example", "Engineering", 150_000),
     ("Aiko Tanaka", "aiko@demo.example", "Design", 80_000),
@@ -42,10 +42,16 @@ const EMPLOYEES: &[(&str, &str, &str, i64)] = &[
     ("Samuel Adeyemi", "samuel@demo.example", "Support", 50_000),
 ];
 
+/// Where Wei Chen is since half a month ago.
+const MOVED_TO: &str = "Engineering";
+
 /// Who has left, and what they used an instance for until half a month ago. Nobody signs in with it.
 const FORMER: (&str, &str, &str) = ("Rosa Almeida", "rosa@demo.example", "Sales");
 
 const MODELS: &[&str] = &["claude-sonnet-4-6", "gpt-4o", "claude-opus-4-6", "gemini-2.5-flash"];
+/// A model of another's that was tried for half a month, and one for the assistants' memory; both from the release's table.
+const TRIED: &str = "deepseek-v3.2";
+const EMBEDDING: &str = "text-embedding-3-small";
 
 /// name, code, icon, tagline, role pack, the instances of its pool
 type Trade = (&'static str, &'static str, &'static str, &'static str, Option<&'static str>, &'static [&'static str]);
@@ -130,7 +136,8 @@ pub async fn company(app: &App, fleet: &Fleet) -> Result<Company> {
     Ok(Company { people, professions })
 }
 
-/// A model of the company's own under two names, and a price that somebody changed.
+/// A model of the company's own under two names, which a further provider has too; a price that somebody changed; a model that is
+/// switched off, so that nobody asks its provider, and one for embeddings.
 async fn models(app: &App, by: &By) -> Result<()> {
     let price = |usd: f64| PerMillion::from_usd(usd);
     let rate = Rate { input: price(0.2), output: price(0.6), cache_read: price(0.05), ..Rate::default() };
@@ -141,6 +148,7 @@ async fn models(app: &App, by: &By) -> Result<()> {
         inputs: Some(vec![model::Input::Text, model::Input::Image]),
         tools: Some(Some(true)),
         upstream_name: Some("house-model-v3".into()),
+        offers: Some(vec![("mistral".into(), "ft:acme-house:v3".into())]),
         rates: Some(vec![TierRate { rate, ..TierRate::default() }]),
         ..model::Patch::default()
     };
@@ -148,6 +156,14 @@ async fn models(app: &App, by: &By) -> Result<()> {
     model::create(app, by, "acme-house", None, own).await?;
     let edited = model::Patch { price: Price::from_usd(0.001), ..model::Patch::default() };
     model::update(app, by, "gemini-3-flash", edited).await?;
+    let tried = model::Patch {
+        kind: Some(model::ProviderKind::Compatible),
+        provider: Some("deepseek".into()),
+        enabled: Some(false),
+        ..model::Patch::default()
+    };
+    model::create(app, by, TRIED, Some(TRIED), tried).await?;
+    model::create(app, by, EMBEDDING, Some(EMBEDDING), model::Patch::default()).await?;
     Ok(())
 }
 
@@ -162,6 +178,7 @@ impl Company {
         if_ready(claim::instance(app, &employee(sofia), None).await)?;
         instance::assign(app, &By::system(), &InstanceId::named("fra-2-a"), Some(&jonas.id)).await?;
         usage::month(app).await?;
+        usage::moved(app, &wei.id, MOVED_TO).await?;
         let (name, email, department) = FORMER;
         let new = user::New {
             email: email.parse()?,

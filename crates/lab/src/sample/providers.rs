@@ -1,4 +1,5 @@
-//! Two providers of the demo's company. No model names them, so nobody asks them: what they met is invented.
+//! Two providers of the demo's company. Nobody asks them: the model of the first is switched off, and the second is only asked when
+//! the first provider of a model fails. What they met is invented.
 
 use base::{Result, Secret};
 use fleet::App;
