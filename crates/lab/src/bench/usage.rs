@@ -1,14 +1,17 @@
 //! Usage with 10 thousand, 1 million and 10 million rows of the log, which should be equally fast; compared with the
-//! naive sum.
+//! naive sum. Instances go from hand to hand and people from department to department, so that sums are cut where they do.
 
 use std::time::{Duration, Instant};
 
-use base::{Clock, Result};
+use base::id::InstanceId;
+use base::{Clock, Kind, Result};
 use jiff::{SignedDuration, Timestamp};
 use people::admin_user::Role;
+use people::session::Employee;
 use people::{claim, session};
 use queue::audit::By;
-use store::request_log::{self, NewRequest};
+use store::request_log::{self, Detail, NewRequest};
+use store::{binding, user, user_department};
 use tidepool::config::Values;
 use tidepool::serve::Running;
 
@@ -18,6 +21,14 @@ use super::{millis, percentile, report};
 
 const INSTANCES: usize = 100;
 const DAYS: i64 = 90;
+const PEOPLE: usize = 25;
+/// How many people had each instance one after the other, each for 20 days and then nobody for two.
+const HOLDERS: usize = 4;
+const HELD_DAYS: i64 = 20;
+const TURN_DAYS: i64 = 22;
+const DEPARTMENTS: [&str; 3] = ["Research", "Sales", "Support"];
+/// How long people stay in a department.
+const MEMBER_DAYS: i64 = 25;
 /// Rows per transaction while the log is filled.
 const BATCH: usize = 20_000;
 const SEARCHES: usize = 5;
@@ -36,8 +47,10 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
     values.set("roles", "employee,admin");
     let site = Site::open(&values).await?;
     site.instances(INSTANCES).await?;
-    let employee = site.employees(1).await?.remove(0);
-    let claimed = claim::instance(site.app(), &employee, None).await?;
+    let people = site.employees(PEOPLE).await?;
+    let employee = &people[0];
+    let claimed = claim::instance(site.app(), employee, None).await?;
+    past(site.app(), &people, &claimed.held.instance.id).await?;
     let account = people::user::find(site.app(), &employee.id).await?;
     let token = session::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
     let new = people::admin_user::New {
@@ -122,6 +135,38 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
     Ok(())
 }
 
+/// Gives the instances former holders, the claimed one excepted: its holder's numbers are of all its time. All people,
+/// the holder included, change departments.
+async fn past(app: &fleet::App, people: &[Employee], claimed: &InstanceId) -> Result<()> {
+    let begin = app.clock.now() - SignedDuration::from_hours(24 * DAYS);
+    let mut tx = app.db.begin().await?;
+    for instance in 0..INSTANCES {
+        let id = InstanceId::named(format!("bench-0-{instance}"));
+        if id == *claimed {
+            continue;
+        }
+        for turn in 0..HOLDERS {
+            let holder = &people[(instance + turn * 7) % PEOPLE].id;
+            // In the middle of a quarter of an hour, each instance in another one.
+            let minutes = turn as i64 * TURN_DAYS * 1_440 + instance as i64 * 17 + 7;
+            let from = begin + SignedDuration::from_mins(minutes);
+            binding::insert(&mut tx, holder, &id, binding::Origin::Assigned, None, from).await?;
+            binding::end(&mut tx, &id, from + SignedDuration::from_hours(24 * HELD_DAYS)).await?;
+        }
+    }
+    for (place, person) in people.iter().enumerate() {
+        user_department::set_begin(&mut tx, &person.id, begin).await?;
+        for (change, days) in (MEMBER_DAYS..DAYS).step_by(MEMBER_DAYS as usize).enumerate() {
+            let mut account = user::lock(&mut tx, &person.id).await?.ok_or(Kind::NotFound)?;
+            account.department = DEPARTMENTS[(place + change) % DEPARTMENTS.len()].to_owned();
+            let at = begin + SignedDuration::from_mins(days * 1_440 + place as i64 * 43);
+            user::update(&mut tx, &account, at).await?;
+        }
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
 /// The fastest of three plain sums over the log.
 async fn naively(app: &fleet::App) -> Result<Duration> {
     let since = app.zone.start(llm::usage::first_day(app, 30));
@@ -141,10 +186,13 @@ fn row(n: u64) -> NewRequest {
     let instance = mixed % INSTANCES as u64;
     let back = SignedDuration::from_millis((mixed / 7 % (DAYS as u64 * 86_400_000)) as i64);
     let now = Clock::default().now();
+    let model = MODELS[(mixed / 3 % 3) as usize];
+    let (prompt, completion, duration_ms) = ((mixed % 4_000) as i64, (mixed % 900) as i64, (mixed % 30_000) as i64);
+    let cached = prompt * (mixed % 90) as i64 / 100;
     NewRequest {
         request_id: format!("bench-{n:016x}"),
         token_name: format!("bench-0-{instance}"),
-        model: MODELS[(mixed / 3 % 3) as usize].to_owned(),
+        model: model.to_owned(),
         provider: "bench".to_owned(),
         kind: if mixed.is_multiple_of(50) {
             request_log::RequestType::ERROR
@@ -152,13 +200,23 @@ fn row(n: u64) -> NewRequest {
             request_log::RequestType::SUCCESS
         },
         is_stream: mixed.is_multiple_of(2),
-        prompt_tokens: (mixed % 4_000) as i64,
-        completion_tokens: (mixed % 900) as i64,
+        prompt_tokens: prompt,
+        completion_tokens: completion,
         quota: (mixed % 20_000) as i64,
-        duration_ms: (mixed % 30_000) as i64,
+        duration_ms,
         error_message: String::new(),
         estimated: false,
-        detail: Default::default(),
+        detail: Detail {
+            known_input_tokens: Some(prompt),
+            cache_read_tokens: Some(cached),
+            cache_write_tokens: mixed.is_multiple_of(3).then_some((prompt - cached) / 2),
+            reasoning_tokens: Some(completion / 4),
+            protocol: "chat".to_owned(),
+            asked_model: model.to_owned(),
+            key_hint: "…b3nc".to_owned(),
+            retries: Some(0),
+            first_byte_ms: Some(duration_ms / 5),
+        },
         created_at: Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now) - back,
     }
 }
