@@ -66,7 +66,7 @@ test.describe('with 5,000 instances, employees and requests', () => {
       await expectAccessibleInBothThemes(page);
     });
 
-  for (const place of ['/', '/instances', '/users', '/requests', '/requests/1'])
+  for (const place of ['/', '/instances', '/users', '/usage', '/requests', '/requests/1'])
     test(`${place} fits a phone`, async ({ page }) => {
       await page.setViewportSize(PHONE);
       const app = await appOf('admin', full);

@@ -145,6 +145,31 @@ test('usage: the sums, the chart by keyboard, the log, a file', async ({ page, p
   expect(csv.trim().split('\r\n')).toHaveLength(3);
 });
 
+for (const width of [1280, 375])
+  test(`${width} px: what was used with an assistant that was given back has a line of its own`, async ({
+    page,
+    place,
+  }) => {
+    const employee = await place.newEmployee(2);
+    await place.open(page, employee);
+    await say(page, 'one');
+    await expect(replies(page).last()).toContainText('52 tokens');
+    await expect(page.getByRole('button', { name: /Assistant \d+/ }).first()).toContainText('52 tokens', {
+      timeout: 15_000,
+    });
+    await place.server.asAdmin('PATCH', `/instances/${employee.instances[0] ?? ''}/assign`, {
+      user_id: null,
+    });
+    await page.setViewportSize({ width, height: 812 });
+    await page.goto(`${place.server.employeeUrl}/usage`);
+    await expect(
+      page.getByText(/^Besides, with assistants you gave back: .+ this month, .+ in all\.$/),
+    ).toBeVisible();
+    const today = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'Today' }) });
+    await expect(today).not.toContainText('52');
+    await expectNoOverflow(page);
+  });
+
 test('the log is narrowed by result on the server: total, pages and the file follow it', async ({
   page,
   place,
