@@ -142,7 +142,9 @@ async fn survive(database: Database) {
 
     let counted = rows.iter().filter(|row| row.r#type == RequestType::SUCCESS);
     let tokens: i64 = counted.clone().map(|row| row.prompt_tokens + row.completion_tokens).sum();
-    let quota: i64 = counted.map(|row| row.quota).sum();
+    // The exact cost is rounded once, not in each row.
+    let (units, rest) = counted.fold((0, 0), |(units, rest), row| (units + row.quota, rest + row.quota_rest));
+    let quota = units + (rest + 1_000i64).div_euclid(2_000);
     let user = UserId::named(user);
     let midnight = site.app.zone.midnight(site.app.clock.now());
     assert_eq!(
