@@ -1,9 +1,10 @@
 //! An instance on its server: where it lives (`place`), as whom it runs (`unix_user`, `isolation`), what confines it (`cell`),
-//! what is wanted of it (`desired`, `settings`) and written (`config`), how it is started and watched (`service`, `health`), what it runs (`install`), its files
+//! what is wanted of it (`desired`, `settings`, and its models in `access`) and written (`config`), how it is started and watched (`service`, `health`), what it runs (`install`), its files
 //! (`files`), what is kept of it (`archive`), how a change is tried and taken back (`trial`), and which step was begun and is not finished (`pending`).
 //!
 //! Nothing here decides when something is done: the tasks do.
 
+pub mod access;
 pub mod archive;
 pub mod cell;
 pub mod config;

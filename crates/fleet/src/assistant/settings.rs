@@ -1,14 +1,14 @@
 //! What an instance is told: everything that our records say about it, as OpenClaw's configuration has it.
 
 use base::{Error, Result, Secret};
-use llm::key;
-use openclaw::config::{Access, Background, Bot, Delivery, Gateway, Model, Senders, Settings, Telegram, webhook_port};
+use openclaw::config::{Access, Background, Bot, Delivery, Gateway, Senders, Settings, Telegram, webhook_port};
 use openclaw::document::{Document, Path};
 use people::chat_binding::DEFAULT_PLATFORM;
 use serde_json::Value;
 use store::instance::{Instance, Runner};
-use store::{chat_binding, chat_sender, gateway_key, model};
+use store::{chat_binding, chat_sender, gateway_key};
 
+use super::access::{self, access};
 use super::{Assistant, Place};
 use crate::{App, tenant};
 
@@ -30,7 +30,7 @@ pub async fn known(app: &App, assistant: &Assistant) -> Result<Settings> {
 /// The same for an instance that is not made yet.
 pub async fn planned(app: &App, assistant: &Assistant) -> Result<Settings> {
     let key = Secret::new("a key that is made for it");
-    let access = models(app, &assistant.instance).await?.map(|models| access_with(app, models, key));
+    let access = access::models(app, &assistant.instance).await?.map(|models| models.access(app, key));
     with(app, assistant, access).await
 }
 
@@ -52,48 +52,6 @@ fn gateway(app: &App, instance: &Instance, place: &Place) -> Result<Gateway> {
         log_file: place.log_file(),
         origins: app.assistants.origins.clone(),
     })
-}
-
-/// The model access; none as long as no model may be used, or if the instance keeps its own provider.
-pub async fn access(app: &App, instance: &Instance) -> Result<Option<Access>> {
-    let Some(models) = models(app, instance).await? else { return Ok(None) };
-    let key = key::of_instance(app, &instance.id).await?.key(&app.sealer)?;
-    Ok(Some(access_with(app, models, key)))
-}
-
-fn access_with(app: &App, models: Models, key: Secret) -> Access {
-    let gateway_url = app.assistants.gateway_url.clone();
-    Access { gateway_url, key, models: models.list, primary: models.primary, fallbacks: models.fallbacks }
-}
-
-/// The models that may be used, and which of them the instance's agents do.
-pub struct Models {
-    pub list: Vec<Model>,
-    pub primary: String,
-    pub fallbacks: Vec<String>,
-}
-
-/// The instance's own model first; where it has none, or one that may not be used any more, the first of the fallback chain.
-pub async fn models(app: &App, instance: &Instance) -> Result<Option<Models>> {
-    if instance.own_llm {
-        return Ok(None);
-    }
-    let usable: Vec<model::Model> =
-        model::all(&app.db).await?.into_iter().filter(|m| m.enabled && m.purpose == model::Purpose::Chat).collect();
-    let mut chain: Vec<(i64, &str)> = usable.iter().filter_map(|m| Some((m.chain?, m.id.as_str()))).collect();
-    chain.sort_unstable();
-    let own = usable.iter().map(|m| m.id.as_str()).find(|id| *id == instance.model);
-    let first = || chain.first().map(|(_, id)| *id).or_else(|| usable.first().map(|m| m.id.as_str()));
-    let Some(primary) = own.or_else(first).map(str::to_owned) else { return Ok(None) };
-    let fallbacks = chain.iter().map(|(_, id)| (*id).to_owned()).filter(|id| *id != primary).collect();
-    let entry = |m: &model::Model| Model {
-        id: m.id.clone(),
-        name: m.id.clone(),
-        context_window: None,
-        max_tokens: None,
-        images: false,
-    };
-    Ok(Some(Models { list: usable.iter().map(entry).collect(), primary, fallbacks }))
 }
 
 /// The chat-bot, with whose direct messages it answers. One that was taken off is switched off; where there never was one

@@ -26,7 +26,7 @@ use store::model::ProviderKind;
 use store::request_log::{self, NewRequest};
 
 use crate::App;
-use crate::assistant::settings;
+use crate::assistant::access;
 pub use stream::{Piece, Streaming};
 
 /// Tokens that are reserved for a reply, whose length is not known in advance.
@@ -121,7 +121,7 @@ async fn begin(
     let model = match question.model.as_ref().unwrap_or(&instance.model).as_str() {
         // Use the assistant's own primary model.
         "" => {
-            let models = settings::models(app, &instance).await?;
+            let models = access::models(app, &instance).await?;
             models.ok_or_else(|| Error::conflict("no model may be used: see GET /models"))?.primary
         }
         named => model::usable(app, named).await?.id,

@@ -6,7 +6,7 @@ use queue::task::Run;
 
 use crate::App;
 use crate::assistant::desired::Desired;
-use crate::assistant::{Assistant, install, settings};
+use crate::assistant::{Assistant, access, install};
 use crate::reconcile::{self, Wish};
 use crate::task::Context;
 
@@ -16,7 +16,7 @@ impl Run<App> for SyncKeyToInstance {
         let Some(assistant) = Assistant::find(app, &self.instance_id).await? else {
             return Ok("the instance is on no server: there is nothing to write to".into());
         };
-        settings::models(app, &assistant.instance).await?.ok_or_else(|| Error::conflict("no model is enabled"))?;
+        access::models(app, &assistant.instance).await?.ok_or_else(|| Error::conflict("no model is enabled"))?;
         let version = install::of_instance(app, &assistant).await?;
         let desired = Desired::of(app, &assistant, &version).await?;
         let written = reconcile::bring(&context, &assistant, &desired, Wish::Keep).await?;

@@ -6,7 +6,7 @@ use queue::task::Run;
 
 use crate::App;
 use crate::assistant::desired::Desired;
-use crate::assistant::{Assistant, install, settings};
+use crate::assistant::{Assistant, access, install};
 use crate::reconcile::{self, Wish, hold};
 use crate::task::Context;
 
@@ -19,7 +19,7 @@ impl Run<App> for SyncModelsToInstance {
         if let Some(held) = hold::refusal(app, &self.instance_id).await? {
             return Ok(held);
         }
-        let models = settings::models(app, &assistant.instance).await?;
+        let models = access::models(app, &assistant.instance).await?;
         let models = models.ok_or_else(|| Error::conflict("no model is enabled"))?;
         if !assistant.instance.model.is_empty() && models.primary != assistant.instance.model {
             let (model, primary) = (&assistant.instance.model, &models.primary);

@@ -15,7 +15,7 @@ use super::plan::{Difference, plan};
 use super::step::Step;
 use crate::App;
 use crate::assistant::desired::Desired;
-use crate::assistant::{Assistant, config, install, settings, unit};
+use crate::assistant::{Assistant, access, config, install, unit};
 
 /// What a difference takes to be over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ pub async fn compare(app: &App, assistant: &Assistant) -> Result<Comparison> {
         };
         fields.push(Field { name: "configuration".into(), desired: "there".into(), observed, effect });
     }
-    let models = settings::models(app, instance).await?;
+    let models = access::models(app, instance).await?;
     if models.is_some() && store::gateway_key::of_instance(&app.db, &instance.id).await?.is_none() {
         // An administrator may have deleted it to end its use: only what a person asks for makes another.
         let (desired, observed) = ("a key of its own".to_owned(), "none".to_owned());

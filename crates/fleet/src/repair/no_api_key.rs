@@ -1,13 +1,13 @@
 //! Rule 1: the provider has no key. The stored one is written into the configuration, which a running gateway takes over by itself.
 
 use base::Result;
-use openclaw::config::{Found, PROVIDER, Problem};
+use openclaw::config::{Found, Problem, is_ours};
 use openclaw::rule::{Detail, Finding, Rule};
 use store::gateway_key;
 
 use super::{Case, Handler, Reconcile, Remedy, Verdict};
+use crate::assistant::access;
 use crate::assistant::desired::Part;
-use crate::assistant::settings;
 use crate::reconcile::Wish;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -27,12 +27,12 @@ pub(super) const HANDLER: Handler = Handler {
 async fn confirm(case: &Case<'_>, finding: Option<&Finding>) -> Result<Verdict> {
     let instance = &case.assistant.instance;
     let Some(document) = case.document else { return Ok(Verdict::Refuted) };
-    if settings::models(case.app, instance).await?.is_none() {
+    if access::models(case.app, instance).await?.is_none() {
         return Ok(Verdict::Refuted);
     }
     let found = Found::read(document);
     if let Some(Detail::NoApiKey { provider }) = finding.map(|finding| &finding.detail)
-        && provider != PROVIDER
+        && !is_ours(provider)
         && found.problems().contains(&Problem::ForeignPrimary)
     {
         // Its people gave it a model of another provider: that key is theirs.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use background::Background;
 pub use gateway::{Bind, Gateway};
-pub use llm::{Access, Found, Model, PROVIDER, Problem, base_url, reference, set_key, set_models};
+pub use llm::{Access, Api, Cost, Found, Model, Problem, Rates, is_ours};
 pub use migrate::{Migrated, migrate};
 pub use reload::{Doubt, doubt, needs_restart, take_back_cold};
 pub use telegram::{Bot, Delivery, Senders, Telegram, WEBHOOK_PATH, webhook_port};

@@ -16,18 +16,31 @@ fn settings() -> Settings {
         access: Some(Access {
             gateway_url: "http://10.0.0.1:8082/".into(),
             key: Secret::new("example-sub-key"),
-            models: vec![model("claude-opus-4-6", true), model("gpt-4o", false)],
+            models: vec![opus(), model("gpt-4o", &[Api::Completions])],
             primary: "claude-opus-4-6".into(),
             fallbacks: vec!["gpt-4o".into()],
+            embedding: None,
         }),
         background: Background::On,
         bot: None,
     }
 }
 
-fn model(id: &str, images: bool) -> Model {
-    let (context_window, max_tokens) = if images { (Some(200_000), Some(8192)) } else { (None, None) };
-    Model { id: id.into(), name: id.to_uppercase(), context_window, max_tokens, images }
+/// A model of which nothing is known.
+fn model(id: &str, apis: &[Api]) -> Model {
+    Model { id: id.into(), name: id.to_uppercase(), apis: apis.into(), ..Model::default() }
+}
+
+fn opus() -> Model {
+    let rates = Rates { input: 5.0, output: 25.0, cache_read: 0.5, cache_write: 6.25 };
+    Model {
+        context_window: Some(200_000),
+        max_tokens: Some(64_000),
+        images: Some(true),
+        reasoning: Some(true),
+        cost: Some(Cost { rates, above: vec![] }),
+        ..model("claude-opus-4-6", &[Api::Messages, Api::Completions])
+    }
 }
 
 fn telegram(delivery: Delivery) -> Telegram {
@@ -49,6 +62,11 @@ fn an_empty_file_becomes_a_whole_configuration() {
     }));
     let settings = Settings { bot: Some(bot), background: Background::Off, ..settings() };
     settings.apply(&mut document, &Version::TESTED).unwrap();
+    let opus = json!({
+        "id": "claude-opus-4-6", "name": "CLAUDE-OPUS-4-6", "contextWindow": 200000, "maxTokens": 64000,
+        "input": ["text", "image"], "reasoning": true,
+        "cost": {"input": 5, "output": 25, "cacheRead": 0.5, "cacheWrite": 6.25},
+    });
     assert_eq!(
         document.value(),
         json!({
@@ -60,16 +78,19 @@ fn an_empty_file_becomes_a_whole_configuration() {
             },
             "logging": {"file": "/srv/assistants/1/gateway.jsonl"},
             "update": {"checkOnStart": false},
-            "models": {"providers": {"tidepool": {
-                "baseUrl": "http://10.0.0.1:8082/v1", "api": "openai-completions", "apiKey": "example-sub-key",
-                "models": [
-                    {"id": "claude-opus-4-6", "name": "CLAUDE-OPUS-4-6", "contextWindow": 200000, "maxTokens": 8192,
-                        "input": ["text", "image"]},
-                    {"id": "gpt-4o", "name": "GPT-4O"},
-                ],
-            }}},
+            "models": {"providers": {
+                "tidepool": {
+                    "baseUrl": "http://10.0.0.1:8082/v1", "api": "openai-completions", "apiKey": "example-sub-key",
+                    "models": [opus, {"id": "gpt-4o", "name": "GPT-4O"}],
+                },
+                "tidepool-anthropic": {
+                    "baseUrl": "http://10.0.0.1:8082", "api": "anthropic-messages", "apiKey": "example-sub-key",
+                    "models": [opus],
+                },
+            }},
             "agents": {"defaults": {
-                "model": {"primary": "tidepool/claude-opus-4-6", "fallbacks": ["tidepool/gpt-4o"]},
+                "model": {"primary": "tidepool-anthropic/claude-opus-4-6", "fallbacks": ["tidepool/gpt-4o"]},
+                "models": {"tidepool-anthropic/claude-opus-4-6": {"params": {"cacheRetention": "short"}}},
                 "heartbeat": {"every": "0m"},
             }},
             "cron": {"enabled": false},
@@ -122,8 +143,9 @@ fn what_is_not_ours_stays_and_applying_twice_changes_nothing() {
     );
     assert_eq!(value["gateway"]["controlUi"]["enabled"], true);
     assert_eq!(value["agents"]["entries"], json!({"main": {"name": "Ada"}}));
-    assert_eq!(value["agents"]["defaults"]["model"]["primary"], "tidepool/claude-opus-4-6");
-    assert_eq!(value["agents"]["defaults"]["modelPolicy"]["allow"], json!(["own/*", "tidepool/*"]));
+    assert_eq!(value["agents"]["defaults"]["model"]["primary"], "tidepool-anthropic/claude-opus-4-6");
+    let allowed = json!(["own/*", "tidepool/*", "tidepool-anthropic/*"]);
+    assert_eq!(value["agents"]["defaults"]["modelPolicy"]["allow"], allowed);
     for kept in [
         "// the assistant of the sales team\n{",
         "/* the lab's */",
@@ -174,11 +196,14 @@ fn before_the_list_of_allowed_models_a_map_was_it() {
     settings().apply(&mut document, &Version::new(2026, 7, 35)).unwrap();
     assert_eq!(
         document.get(["agents", "defaults", "models"]),
-        Some(json!({"own/llama": {"alias": "l"}, "tidepool/gpt-4o": {"alias": "g"}, "tidepool/claude-opus-4-6": {}}))
+        Some(json!({"own/llama": {"alias": "l"}, "tidepool/gpt-4o": {"alias": "g"}, "tidepool/claude-opus-4-6": {},
+            "tidepool-anthropic/claude-opus-4-6": {"params": {"cacheRetention": "short"}}}))
     );
+    // A first entry would forbid all others.
     let mut document = Document::parse("{agents:{defaults:{models:{}}}}").unwrap();
     settings().apply(&mut document, &Version::new(2026, 7, 35)).unwrap();
     assert_eq!(document.get(["agents", "defaults", "models"]), Some(json!({})));
+    assert_eq!(document.get(["agents", "defaults", "params"]), Some(json!({"cacheRetention": "short"})));
 }
 
 #[test]
@@ -247,27 +272,137 @@ fn the_access_that_is_there_is_read_and_judged() {
     let found = Found::read(&document);
     assert_eq!(found.problems(), []);
     assert_eq!(found.key, Some(Secret::new("example-sub-key")));
-    assert_eq!(found.models, ["claude-opus-4-6", "gpt-4o"]);
+    let listed = ["tidepool/claude-opus-4-6", "tidepool/gpt-4o", "tidepool-anthropic/claude-opus-4-6"];
+    assert_eq!(found.models, listed);
     assert_eq!(found.fallbacks, ["tidepool/gpt-4o"]);
     let primary = ["agents", "defaults", "model", "primary"];
     document.set(primary, json!("own/llama")).unwrap();
     assert_eq!(Found::read(&document).problems(), [Problem::ForeignPrimary]);
     document.set(primary, json!("tidepool/gone")).unwrap();
     assert_eq!(Found::read(&document).problems(), [Problem::UnlistedPrimary]);
+    // A session, or a file of before, may name a model in the entry that has all of them.
     document.set(["agents", "defaults", "model"], json!("tidepool/gpt-4o")).unwrap();
     assert_eq!(Found::read(&document).problems(), []);
-    assert_eq!(base_url("http://h/v1"), "http://h/v1");
+    document.set(["models", "providers", "tidepool-anthropic", "apiKey"], json!("another-key")).unwrap();
+    assert_eq!((Found::read(&document).key, Found::read(&document).problems()), (None, vec![Problem::NoKey]));
+    document.remove(["models", "providers", "tidepool-anthropic"]).unwrap();
+    assert_eq!(Found::read(&document).key, Some(Secret::new("example-sub-key")));
 }
 
 #[test]
-fn a_sync_of_the_key_touches_nothing_but_the_key() {
-    let mut document = Document::parse(WORKED_IN).unwrap();
-    let changes = edit(&mut document, &Version::TESTED, |d| set_key(d, &Secret::new("new-key"))).unwrap();
-    assert_eq!(document.text(), WORKED_IN.replace("'old-key'", "\"new-key\""));
-    assert_eq!(changes.len(), 1);
-    assert!(!needs_restart(&changes));
-    let unchanged = edit(&mut document, &Version::TESTED, |d| set_key(d, &Secret::new("new-key"))).unwrap();
-    assert_eq!((unchanged, document.get(["models", "x"])), (vec![], None::<Value>));
+fn addresses_are_those_that_the_protocols_are_added_to() {
+    for url in ["http://h", "http://h/", "http://h/v1", "http://h/v1/"] {
+        assert_eq!(Api::ALL.map(|api| api.base_url(url)), ["http://h/v1", "http://h", "http://h/v1"]);
+    }
+}
+
+#[test]
+fn a_new_key_changes_nothing_but_the_keys() {
+    let mut document = Document::empty();
+    settings().apply(&mut document, &Version::TESTED).unwrap();
+    let mut with_new = settings();
+    with_new.access.as_mut().unwrap().key = Secret::new("new-key");
+    let changes = with_new.apply(&mut document, &Version::TESTED).unwrap();
+    let changed: Vec<String> = changes.iter().map(|change| change.path.to_string()).collect();
+    assert_eq!(changed, ["models.providers.tidepool.apiKey", "models.providers.tidepool-anthropic.apiKey"]);
+    assert!(!needs_restart(&changes) && is_routine(&changes));
+}
+
+fn with_access(change: impl FnOnce(&mut Access)) -> Settings {
+    let mut settings = settings();
+    change(settings.access.as_mut().unwrap());
+    settings
+}
+
+#[test]
+fn an_assistant_of_before_gets_its_entries_while_it_runs() {
+    let of_before = with_access(|access| {
+        access.models = vec![model("claude-opus-4-6", &[Api::Completions]), model("gpt-4o", &[Api::Completions])]
+    });
+    let mut document = Document::empty();
+    of_before.apply(&mut document, &Version::TESTED).unwrap();
+    assert_eq!(document.keys(["models", "providers"]), ["tidepool"]);
+    let changes = settings().apply(&mut document, &Version::TESTED).unwrap();
+    assert!(!changes.is_empty() && !needs_restart(&changes));
+    // What sessions name is still there.
+    assert!(Found::read(&document).models.contains(&"tidepool/claude-opus-4-6".to_owned()));
+    // A protocol that no model needs any more is taken away.
+    of_before.apply(&mut document, &Version::TESTED).unwrap();
+    assert_eq!(document.keys(["models", "providers"]), ["tidepool"]);
+    assert_eq!(document.get_str(["agents", "defaults", "model", "primary"]).unwrap(), "tidepool/claude-opus-4-6");
+}
+
+#[test]
+fn models_of_responses_have_an_entry_and_a_key_for_their_cache() {
+    let thinks = Model { takes_cache_key: true, ..model("gpt-5", &[Api::Responses, Api::Completions]) };
+    let alone = model("gpt-5-pro", &[Api::Responses]);
+    let settings = with_access(|access| {
+        access.models.extend([thinks, alone]);
+        access.primary = "gpt-5".into();
+    });
+    let mut document = Document::empty();
+    settings.apply(&mut document, &Version::TESTED).unwrap();
+    let entry = |name| document.get(["models", "providers", name]).unwrap();
+    let keyed = json!({"id": "gpt-5", "name": "GPT-5", "compat": {"supportsPromptCacheKey": true}});
+    assert_eq!(
+        entry("tidepool-responses"),
+        json!({"baseUrl": "http://10.0.0.1:8082/v1", "api": "openai-responses", "apiKey": "example-sub-key",
+            "models": [keyed, {"id": "gpt-5-pro", "name": "GPT-5-PRO"}]})
+    );
+    let of_completions = entry("tidepool")["models"].clone();
+    assert_eq!((of_completions.as_array().unwrap().len(), &of_completions[2]), (3, &keyed));
+    assert_eq!(document.get_str(["agents", "defaults", "model", "primary"]).unwrap(), "tidepool-responses/gpt-5");
+}
+
+#[test]
+fn prices_of_long_inputs_are_ranges_that_begin_after_the_limit() {
+    let rates = |input| Rates { input, output: 10.0, cache_read: 0.1, cache_write: input };
+    let cost = Cost { rates: rates(1.0), above: vec![(200_000, rates(2.0))] };
+    let settings = with_access(|access| access.models[1].cost = Some(cost));
+    let mut document = Document::empty();
+    settings.apply(&mut document, &Version::TESTED).unwrap();
+    let written = document.get(["models", "providers", "tidepool"]).unwrap()["models"][1]["cost"].clone();
+    assert_eq!(
+        written,
+        json!({"input": 1, "output": 10, "cacheRead": 0.1, "cacheWrite": 1, "tieredPricing": [
+            {"input": 1, "output": 10, "cacheRead": 0.1, "cacheWrite": 1, "range": [0, 200001]},
+            {"input": 2, "output": 10, "cacheRead": 0.1, "cacheWrite": 2, "range": [200001]},
+        ]})
+    );
+    assert_eq!(settings.apply(&mut document, &Version::TESTED).unwrap(), []);
+}
+
+#[test]
+fn what_an_owner_chose_for_caches_stays() {
+    let name = "tidepool-anthropic/claude-opus-4-6";
+    for text in [
+        "{agents:{defaults:{params:{cacheRetention:'none'}}}}".to_owned(),
+        format!("{{agents:{{defaults:{{models:{{'{name}':{{params:{{cacheRetention:'long'}}}}}}}}}}}}"),
+    ] {
+        let mut document = Document::parse(&text).unwrap();
+        let chosen = document.get(["agents", "defaults"]).unwrap();
+        settings().apply(&mut document, &Version::TESTED).unwrap();
+        let after = document.get(["agents", "defaults"]).unwrap();
+        assert_eq!((&after["params"], &after["models"]), (&chosen["params"], &chosen["models"]));
+    }
+}
+
+#[test]
+fn texts_for_the_memory_are_embedded_by_a_model_of_ours() {
+    let search = |text: &str, embedding: Option<&str>, version: Version| {
+        let settings = with_access(|access| access.embedding = embedding.map(str::to_owned));
+        let mut document = Document::parse(text).unwrap();
+        settings.apply(&mut document, &version).unwrap();
+        document.get(["memory", "search"]).unwrap_or_default()
+    };
+    let ours = json!({"provider": "tidepool", "model": "text-embedding-3-small"});
+    assert_eq!(search("{}", Some("text-embedding-3-small"), Version::TESTED), ours);
+    assert_eq!(search("{}", None, Version::TESTED), Value::Null);
+    let before = "{memory:{search:{provider:'tidepool',model:'gone',sync:{watch:true}}}}";
+    assert_eq!(search(before, None, Version::TESTED), json!({"sync": {"watch": true}}));
+    let own = "{memory:{search:{provider:'ollama',model:'nomic'}}}";
+    assert_eq!(search(own, Some("m"), Version::TESTED), json!({"provider": "ollama", "model": "nomic"}));
+    assert_eq!(search("{}", Some("m"), Version::new(2026, 7, 35)), Value::Null, "it has no such key");
 }
 
 #[test]

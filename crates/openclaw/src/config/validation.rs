@@ -4,7 +4,7 @@ use base::{Error, Kind, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::PROVIDER;
+use super::Api;
 use crate::document::{Change, Document, Path};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -141,7 +141,9 @@ const ROUTINE: &[&[&str]] = &[
     &["cron", "enabled"],
     &["agents", "defaults", "heartbeat", "every"],
     &["gateway", "auth", "token"],
-    &["models", "providers", PROVIDER, "apiKey"],
+    &["models", "providers", Api::Completions.entry(), "apiKey"],
+    &["models", "providers", Api::Messages.entry(), "apiKey"],
+    &["models", "providers", Api::Responses.entry(), "apiKey"],
 ];
 
 /// Whether a valid file stays valid after these changes. This avoids asking OpenClaw, which takes some seconds.

@@ -4,16 +4,16 @@
 //! only the configuration shows it.
 
 use super::{Detail, Evidence, Finding, best};
-use crate::config::{Found, PROVIDER, Problem};
+use crate::config::{Api, Found, Problem};
 use crate::document::Document;
 use crate::log::Line;
 
 const WORDS: &str = "No API key found for provider \"";
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
-    if evidence.document.is_some_and(is_keyless) {
-        let message = format!("models.providers.{PROVIDER}.apiKey is missing");
-        return Some(Finding::fact(Detail::NoApiKey { provider: PROVIDER.to_owned() }, message));
+    if let Some(entry) = evidence.document.and_then(keyless) {
+        let message = format!("models.providers.{entry}.apiKey is missing");
+        return Some(Finding::fact(Detail::NoApiKey { provider: entry.to_owned() }, message));
     }
     best(evidence.lines.iter().filter_map(|line| {
         let provider = provider(line)?;
@@ -21,11 +21,16 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     }))
 }
 
-/// Our provider's entry exists, and lacks only the key.
-fn is_keyless(document: &Document) -> bool {
+/// The entry of ours that exists and lacks only the key.
+fn keyless(document: &Document) -> Option<&'static str> {
+    if Found::read(document).problems() != [Problem::NoKey] {
+        return None;
+    }
+    let there = |entry: &&str| document.has(["models", "providers", entry, "baseUrl"]);
     // The key may also be a reference to a secret, which is not a text.
-    let key = document.get(["models", "providers", PROVIDER, "apiKey"]);
-    key.is_none_or(|key| key.is_null() || key == "") && Found::read(document).problems() == [Problem::NoKey]
+    let key = |entry: &str| document.get(["models", "providers", entry, "apiKey"]);
+    let is_missing = |entry: &&str| key(entry).is_none_or(|key| key.is_null() || key == "");
+    Api::ALL.map(Api::entry).into_iter().filter(there).find(is_missing)
 }
 
 fn provider(line: &Line) -> Option<String> {

@@ -218,7 +218,7 @@ async fn a_question_is_forwarded_with_the_instances_own_key_and_both_sides_are_s
     chat.site.admin.patch("/instances/b0/assign", json!({"user_id": chat.user})).token(&chat.site.root).ok().await;
     chat.ask(json!({"instance_id": "b0", "message": "Hello"})).ok().await;
     let b0 = store::instance::find(&chat.site.app.db, &base::id::InstanceId::named("b0")).await.unwrap().unwrap();
-    let primary = fleet::assistant::settings::models(&chat.site.app, &b0).await.unwrap().unwrap().primary;
+    let primary = fleet::assistant::access::models(&chat.site.app, &b0).await.unwrap().unwrap().primary;
     assert_eq!(chat.gateway.heard().body["model"], primary);
     chat.site.check().await;
 }

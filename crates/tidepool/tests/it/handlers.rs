@@ -72,7 +72,10 @@ async fn an_instance_lives_from_its_making_to_its_end() {
         ground.site.admin.post("/models/sync", json!({"instance_ids": [id]})).token(&ground.site.root).ok().await;
     let task = base::id::TaskId::named(synced["task_ids"][0].as_str().unwrap());
     ground.done(&task).await;
-    assert_eq!(ground.config(&id).await["agents"]["defaults"]["model"]["primary"], "tidepool/claude-sonnet-4-6");
+    assert_eq!(
+        ground.config(&id).await["agents"]["defaults"]["model"]["primary"],
+        "tidepool-anthropic/claude-sonnet-4-6"
+    );
     assert_eq!(ground.main_pid(&id).await, pid, "taken over without a restart: {:?}", ground.log(&task).await);
 
     // A skill.

@@ -74,7 +74,7 @@ for n in range(1, 21):
         let config = ground.config(&id).await;
         assert_eq!(config["ui"]["n"], 20, "what the hand wrote last is there");
         if done {
-            assert_eq!(config["agents"]["defaults"]["model"]["primary"], "tidepool/claude-sonnet-4-6", "and what we wrote");
+            assert_eq!(config["agents"]["defaults"]["model"]["primary"], "tidepool-anthropic/claude-sonnet-4-6", "and what we wrote");
         }
         // Between the reading and the writing, for sure: both are there.
         ground.site.admin.patch(&format!("/assistant-instances/{id}"), json!({"model": "gpt-4o-mini"})).token(&ground.site.root).ok().await;

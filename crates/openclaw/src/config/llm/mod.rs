@@ -1,4 +1,9 @@
-//! An instance's access to models: one provider entry named `tidepool`, and the models that its agents use.
+//! An instance's access to models: one provider entry for each protocol that its models need, and the models that its
+//! agents use.
+
+mod found;
+mod memory;
+mod model;
 
 use base::{Error, Result, Secret};
 use serde_json::{Map, Value, json};
@@ -6,17 +11,73 @@ use serde_json::{Map, Value, json};
 use super::literal;
 use crate::document::{Document, Path};
 use crate::version::Version;
+pub use found::{Found, Problem};
+pub use model::{Cost, Model, Rates};
 
-/// The name of the provider entry.
-pub const PROVIDER: &str = "tidepool";
-
-const ENTRY: [&str; 3] = ["models", "providers", PROVIDER];
+const PROVIDERS: [&str; 2] = ["models", "providers"];
 const MODEL: [&str; 3] = ["agents", "defaults", "model"];
+/// The settings of single models. Before `KNOWS_POLICY` its keys were also the list of the allowed ones.
+const MODELS: [&str; 3] = ["agents", "defaults", "models"];
+const PARAMS: [&str; 3] = ["agents", "defaults", "params"];
 const POLICY: [&str; 4] = ["agents", "defaults", "modelPolicy", "allow"];
-const LEGACY_POLICY: [&str; 3] = ["agents", "defaults", "models"];
+const RETENTION: &str = "cacheRetention";
 
 /// The first release in which the allowed models are a list; before, they were the keys of a map.
 const KNOWS_POLICY: Version = Version::new(2026, 8, 1);
+
+/// A protocol in which an assistant asks models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Api {
+    Completions,
+    Messages,
+    Responses,
+}
+
+impl Api {
+    pub const ALL: [Api; 3] = [Api::Completions, Api::Messages, Api::Responses];
+
+    /// The name of its provider entry.
+    pub const fn entry(self) -> &'static str {
+        match self {
+            Api::Completions => "tidepool",
+            Api::Messages => "tidepool-anthropic",
+            Api::Responses => "tidepool-responses",
+        }
+    }
+
+    /// OpenClaw's name of it.
+    const fn word(self) -> &'static str {
+        match self {
+            Api::Completions => "openai-completions",
+            Api::Messages => "anthropic-messages",
+            Api::Responses => "openai-responses",
+        }
+    }
+
+    /// The name of a model as agents use it.
+    pub fn reference(self, model: &str) -> String {
+        format!("{}/{model}", self.entry())
+    }
+
+    /// The address to which OpenClaw adds the path of the protocol.
+    pub fn base_url(self, gateway_url: &str) -> String {
+        let bare = gateway_url.trim_end_matches('/');
+        let bare = bare.strip_suffix("/v1").unwrap_or(bare);
+        match self {
+            Api::Messages => bare.to_owned(),
+            Api::Completions | Api::Responses => format!("{bare}/v1"),
+        }
+    }
+
+    fn path(self, key: &str) -> Path {
+        Path::from(PROVIDERS).key(self.entry()).key(key)
+    }
+}
+
+/// Whether a provider entry is one of ours.
+pub fn is_ours(entry: &str) -> bool {
+    Api::ALL.iter().any(|api| api.entry() == entry)
+}
 
 /// The model access of an instance.
 #[derive(Clone, Debug)]
@@ -30,184 +91,108 @@ pub struct Access {
     pub primary: String,
     /// The ids of the models that they use when that fails, in order.
     pub fallbacks: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Model {
-    pub id: String,
-    pub name: String,
-    pub context_window: Option<u32>,
-    pub max_tokens: Option<u32>,
-    /// The model accepts images; otherwise OpenClaw has them described first.
-    pub images: bool,
+    /// The model that embeds texts for its memory.
+    pub embedding: Option<String>,
 }
 
 impl Access {
     pub fn apply(&self, document: &mut Document, version: &Version) -> Result<()> {
-        document.set(entry("baseUrl"), literal("the gateway's address", &base_url(&self.gateway_url))?)?;
-        document.set(entry("api"), json!("openai-completions"))?;
-        set_key(document, &self.key)?;
-        set_models(document, version, &self.models, &self.primary, &self.fallbacks)
-    }
-}
-
-/// The base URL of `/chat/completions`.
-pub fn base_url(gateway_url: &str) -> String {
-    let bare = gateway_url.trim_end_matches('/');
-    if bare.ends_with("/v1") { bare.to_owned() } else { format!("{bare}/v1") }
-}
-
-/// The name of one of our models as agents use it.
-pub fn reference(model: &str) -> String {
-    format!("{PROVIDER}/{model}")
-}
-
-fn entry(key: &str) -> Path {
-    Path::from(ENTRY).key(key)
-}
-
-/// Writes the sub key alone.
-pub fn set_key(document: &mut Document, key: &Secret) -> Result<()> {
-    if key.expose().is_empty() {
-        return Err(Error::internal("the sub key of an instance must not be empty"));
-    }
-    document.set(entry("apiKey"), literal("the sub key", key.expose())?)?;
-    Ok(())
-}
-
-/// Writes the models alone. Settings that an owner added to one of our models stay.
-pub fn set_models(
-    document: &mut Document,
-    version: &Version,
-    models: &[Model],
-    primary: &str,
-    fallbacks: &[String],
-) -> Result<()> {
-    for id in std::iter::once(primary).chain(fallbacks.iter().map(String::as_str)) {
-        if !models.iter().any(|model| model.id == id) {
-            return Err(Error::conflict(format!("the model {id} is not among those of the gateway")));
+        if self.key.expose().is_empty() {
+            return Err(Error::internal("the sub key of an instance must not be empty"));
         }
-    }
-    let existing = match document.get(entry("models")) {
-        Some(Value::Array(list)) => list,
-        _ => vec![],
-    };
-    let list: Result<Vec<Value>> = models.iter().map(|model| model_entry(model, &existing)).collect();
-    document.set(entry("models"), Value::Array(list?))?;
-    // The value may be a plain text instead of an object.
-    if document.get_str(MODEL).is_some() {
-        document.remove(MODEL)?;
-    }
-    let model = |key: &str| Path::from(MODEL).key(key);
-    document.set(model("primary"), literal("a model", &reference(primary))?)?;
-    let fallbacks: Vec<Value> = fallbacks.iter().map(|id| reference(id).into()).collect();
-    document.set(model("fallbacks"), Value::Array(fallbacks))?;
-    allow(document, version, models)
-}
-
-fn model_entry(model: &Model, existing: &[Value]) -> Result<Value> {
-    let there = existing.iter().find(|value| value.get("id").and_then(Value::as_str) == Some(&model.id));
-    let mut map = there.and_then(Value::as_object).cloned().unwrap_or_default();
-    map.insert("id".into(), literal("a model", &model.id)?);
-    map.insert("name".into(), literal("a model's name", &model.name)?);
-    let mut number = |key: &str, value: Option<u32>| {
-        if let Some(value) = value {
-            map.insert(key.into(), value.into());
+        let primary = self.reference(&self.primary)?;
+        let fallbacks: Result<Vec<Value>> = self.fallbacks.iter().map(|id| Ok(self.reference(id)?.into())).collect();
+        for api in Api::ALL {
+            self.set_entry(document, api)?;
         }
-    };
-    number("contextWindow", model.context_window);
-    number("maxTokens", model.max_tokens);
-    if model.images {
-        map.insert("input".into(), json!(["text", "image"]));
-    }
-    Ok(Value::Object(map))
-}
-
-/// If the file restricts which models may be chosen, allows ours too. If it does not, no list is started.
-fn allow(document: &mut Document, version: &Version, models: &[Model]) -> Result<()> {
-    if *version >= KNOWS_POLICY {
-        let Some(Value::Array(mut list)) = document.get(POLICY) else { return Ok(()) };
-        let all = Value::from(reference("*"));
-        if !list.is_empty() && !list.contains(&all) {
-            list.push(all);
-            document.set(POLICY, Value::Array(list))?;
+        // The value may be a plain text instead of an object.
+        if document.get_str(MODEL).is_some() {
+            document.remove(MODEL)?;
         }
-        return Ok(());
+        let model = |key: &str| Path::from(MODEL).key(key);
+        document.set(model("primary"), literal("a model", &primary)?)?;
+        document.set(model("fallbacks"), Value::Array(fallbacks?))?;
+        self.allow(document, version)?;
+        self.keep_caches(document, version)?;
+        memory::set(document, version, self.embedding.as_deref())
     }
-    if document.keys(LEGACY_POLICY).is_empty() {
-        return Ok(());
+
+    /// The models that are asked in a protocol by preference, or can be.
+    fn models_of(&self, api: Api) -> impl Iterator<Item = &Model> {
+        self.models.iter().filter(move |model| model.apis.contains(&api))
     }
-    for model in models {
-        let path = Path::from(LEGACY_POLICY).key(reference(&model.id));
-        if !document.has(&path) {
-            document.set(path, Value::Object(Map::new()))?;
+
+    fn reference(&self, id: &str) -> Result<String> {
+        let found = self.models.iter().find(|model| model.id == id);
+        let api = found.and_then(|model| model.apis.first());
+        api.map(|api| api.reference(id))
+            .ok_or_else(|| Error::conflict(format!("the model {id} is not among those of the gateway")))
+    }
+
+    /// Writes the entry of a protocol, or removes it if no model needs it. The first one is always there: it has the key
+    /// for the assistant's memory, too. Settings that an owner added to one of our models stay.
+    fn set_entry(&self, document: &mut Document, api: Api) -> Result<()> {
+        if api != Api::Completions && self.models_of(api).next().is_none() {
+            return document.remove(Path::from(PROVIDERS).key(api.entry())).map(drop);
         }
-    }
-    Ok(())
-}
-
-/// The model access that a document has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    pub base_url: Option<String>,
-    pub key: Option<Secret>,
-    /// The ids of the provider entry's models.
-    pub models: Vec<String>,
-    /// As in the file, with its provider.
-    pub primary: Option<String>,
-    pub fallbacks: Vec<String>,
-}
-
-/// What is wrong with an instance's model access, from the file alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    NoProvider,
-    NoKey,
-    NoModels,
-    NoPrimary,
-    /// The primary model belongs to another provider.
-    ForeignPrimary,
-    /// The primary model is not in our provider's list.
-    UnlistedPrimary,
-}
-
-impl Found {
-    pub fn read(document: &Document) -> Found {
-        let models = match document.get(entry("models")) {
+        document.set(api.path("baseUrl"), literal("the gateway's address", &api.base_url(&self.gateway_url))?)?;
+        document.set(api.path("api"), json!(api.word()))?;
+        document.set(api.path("apiKey"), literal("the sub key", self.key.expose())?)?;
+        let existing = match document.get(api.path("models")) {
             Some(Value::Array(list)) => list,
             _ => vec![],
         };
-        let id = |model: &Value| model.get("id").and_then(Value::as_str).map(str::to_owned);
-        let fallbacks = document.get(Path::from(MODEL).key("fallbacks"));
-        let fallbacks = fallbacks.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
-        Found {
-            base_url: document.get_str(entry("baseUrl")),
-            key: document.get_str(entry("apiKey")).filter(|key| !key.is_empty()).map(Secret::new),
-            models: models.iter().filter_map(id).collect(),
-            primary: document.get_str(MODEL).or_else(|| document.get_str(Path::from(MODEL).key("primary"))),
-            fallbacks: fallbacks.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        }
+        let list: Result<Vec<Value>> = self.models_of(api).map(|model| model.entry(api, &existing)).collect();
+        document.set(api.path("models"), Value::Array(list?)).map(drop)
     }
 
-    pub fn problems(&self) -> Vec<Problem> {
-        let mut problems = vec![];
-        if self.base_url.is_none() {
-            problems.push(Problem::NoProvider);
+    /// If the file restricts which models may be chosen, allows ours too. If it does not, no list is started.
+    fn allow(&self, document: &mut Document, version: &Version) -> Result<()> {
+        if *version >= KNOWS_POLICY {
+            let Some(Value::Array(mut list)) = document.get(POLICY) else { return Ok(()) };
+            if list.is_empty() {
+                return Ok(());
+            }
+            let ours = Api::ALL.into_iter().filter(|api| self.models_of(*api).next().is_some());
+            for all in ours.map(|api| Value::from(api.reference("*"))) {
+                if !list.contains(&all) {
+                    list.push(all);
+                }
+            }
+            return document.set(POLICY, Value::Array(list)).map(drop);
         }
-        if self.key.is_none() {
-            problems.push(Problem::NoKey);
+        if document.keys(MODELS).is_empty() {
+            return Ok(());
         }
-        if self.models.is_empty() {
-            problems.push(Problem::NoModels);
+        for api in Api::ALL {
+            for model in self.models_of(api) {
+                let path = Path::from(MODELS).key(api.reference(&model.id));
+                if !document.has(&path) {
+                    document.set(path, Value::Object(Map::new()))?;
+                }
+            }
         }
-        match &self.primary {
-            None => problems.push(Problem::NoPrimary),
-            Some(primary) => match primary.strip_prefix(PROVIDER).and_then(|rest| rest.strip_prefix('/')) {
-                None => problems.push(Problem::ForeignPrimary),
-                Some(id) if !self.models.iter().any(|model| model == id) => problems.push(Problem::UnlistedPrimary),
-                Some(_) => {}
-            },
+        Ok(())
+    }
+
+    /// Has the provider's cache used, which OpenClaw does not at an address that is not Anthropic's own unless it is said.
+    /// What an owner chose stays.
+    fn keep_caches(&self, document: &mut Document, version: &Version) -> Result<()> {
+        let mut cached = self.models_of(Api::Messages).peekable();
+        let for_all = Path::from(PARAMS).key(RETENTION);
+        if cached.peek().is_none() || document.has(&for_all) {
+            return Ok(());
         }
-        problems
+        // There a first entry of this map would forbid all other models.
+        if *version < KNOWS_POLICY && document.keys(MODELS).is_empty() {
+            return document.set(for_all, json!("short")).map(drop);
+        }
+        for model in cached {
+            let path = Path::from(MODELS).key(Api::Messages.reference(&model.id)).key("params").key(RETENTION);
+            if !document.has(&path) {
+                document.set(path, json!("short"))?;
+            }
+        }
+        Ok(())
     }
 }

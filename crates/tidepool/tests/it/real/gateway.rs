@@ -1,85 +1,14 @@
 //! The real OpenClaw, started as a plain process, talks through the embedded gateway with its own sub key.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::openclaw::OpenClaw;
 use crate::kit::{PASSWORD, Process, free_port, used_secret};
-
-/// An OpenClaw gateway, ended when the test forgets it.
-struct OpenClaw {
-    child: Child,
-    url: String,
-    token: String,
-}
-
-impl OpenClaw {
-    /// Starts one whose only provider is ours.
-    fn start(installed: &Path, home: &Path, gateway_url: &str, key: &str) -> OpenClaw {
-        let port = free_port();
-        let token = format!("test-token-{}", base::id::fresh());
-        used_secret(&token);
-        let state = home.join(".openclaw");
-        std::fs::create_dir_all(&state).unwrap();
-        let config = json!({
-            "gateway": {"mode": "local", "port": port, "bind": "loopback", "auth": {"mode": "token", "token": token},
-                "http": {"endpoints": {"chatCompletions": {"enabled": true}}}},
-            "logging": {"file": state.join("openclaw.log")},
-            "update": {"checkOnStart": false},
-            "models": {"mode": "merge", "providers": {"tidepool": {"baseUrl": format!("{gateway_url}/v1"), "apiKey": key,
-                "api": "openai-completions", "models": [{"id": "gpt-4o", "name": "gpt-4o", "contextWindow": 128_000, "maxTokens": 4096}]}}},
-            "agents": {"defaults": {"skipBootstrap": true, "model": {"primary": "tidepool/gpt-4o"}}},
-        });
-        std::fs::write(state.join("openclaw.json"), config.to_string()).unwrap();
-        let node = installed.join("node_modules/node/bin");
-        let output = std::fs::File::create(home.join("console.log")).unwrap();
-        let child = Command::new(node.join("node"))
-            .arg(installed.join("node_modules/openclaw/openclaw.mjs"))
-            .args(["gateway", "run", "--port", &port.to_string(), "--allow-unconfigured"])
-            .env_clear()
-            .env("PATH", format!("{}:/usr/bin:/bin", node.display()))
-            .env("HOME", home)
-            .env("OPENCLAW_STATE_DIR", &state)
-            .env("OPENCLAW_CONFIG_PATH", state.join("openclaw.json"))
-            .env("OPENCLAW_NO_RESPAWN", "1")
-            .env("OPENCLAW_DISABLE_BONJOUR", "1")
-            .env("CI", "1")
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().unwrap())
-            .stderr(output)
-            .spawn()
-            .unwrap();
-        OpenClaw { child, url: format!("http://127.0.0.1:{port}"), token }
-    }
-
-    async fn ready(&mut self, http: &reqwest::Client, home: &Path) {
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(240) {
-            let answer = http.get(format!("{}/readyz", self.url)).send().await;
-            if answer.is_ok_and(|a| a.status().is_success()) {
-                return;
-            }
-            if let Some(status) = self.child.try_wait().unwrap() {
-                panic!("OpenClaw ended with {status}: {}", std::fs::read_to_string(home.join("console.log")).unwrap());
-            }
-            tokio::time::sleep(Duration::from_millis(250)).await;
-        }
-        panic!("OpenClaw did not come up: {}", std::fs::read_to_string(home.join("console.log")).unwrap());
-    }
-}
-
-impl Drop for OpenClaw {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn openclaw_talks_through_our_gateway_and_the_employees_usage_shows_it() {
-    let installed = std::env::var("TIDEPOOL_TEST_OPENCLAW").expect("make test-real says where OpenClaw is");
     let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let gateway = format!("127.0.0.1:{}", free_port());
     let mut server = Process::serve(
@@ -108,7 +37,14 @@ async fn openclaw_talks_through_our_gateway_and_the_employees_usage_shows_it() {
     post("/keys", json!({"instance_id": "real-1"})).await;
     let key = sub_key(folder.path(), "real-1").await;
 
-    let mut assistant = OpenClaw::start(Path::new(&installed), home.path(), &format!("http://{gateway}"), &key);
+    let mut assistant = OpenClaw::start(
+        home.path(),
+        &json!({
+            "models": {"mode": "merge", "providers": {"tidepool": {"baseUrl": format!("http://{gateway}/v1"), "apiKey": key,
+                "api": "openai-completions", "models": [{"id": "gpt-4o", "name": "gpt-4o", "contextWindow": 128_000, "maxTokens": 4096}]}}},
+            "agents": {"defaults": {"skipBootstrap": true, "model": {"primary": "tidepool/gpt-4o"}}},
+        }),
+    );
     let http = reqwest::Client::new();
     assistant.ready(&http, home.path()).await;
     let ask = json!({"model": "openclaw", "messages": [{"role": "user", "content": "What lives in a tide pool?"}]});
@@ -143,7 +79,7 @@ async fn openclaw_talks_through_our_gateway_and_the_employees_usage_shows_it() {
 }
 
 /// The key itself: the API shows it masked, so it is read where it is kept.
-async fn sub_key(folder: &Path, name: &str) -> String {
+pub async fn sub_key(folder: &Path, name: &str) -> String {
     let db = store::Db::open(&base::Secret::new(format!("sqlite:{}", folder.join("data/tidepool.db").display())))
         .await
         .unwrap();

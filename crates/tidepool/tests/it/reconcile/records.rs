@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HOME, edit_by_hand, is_asked, pass, patch, state};
+use super::{AT_REST, HOME, edit_by_hand, is_asked, pass, patch, state};
 use crate::kit::simulated::Simulated;
 use crate::kit::used_secret;
 
@@ -26,7 +26,7 @@ async fn what_is_patched_arrives() {
     ground.done(&task).await;
     let config = ground.config(HOME);
     assert_eq!(config["gateway"]["auth"]["token"], TOKEN);
-    assert_eq!(config["agents"]["defaults"]["model"]["primary"], "tidepool/claude-sonnet-4-6", "{config}");
+    assert_eq!(config["agents"]["defaults"]["model"]["primary"], "tidepool-anthropic/claude-sonnet-4-6", "{config}");
     assert!(ground.machine.is_well(&unit));
     let checked = site.admin.get("/instances/health-check").token(&site.root).ok().await;
     assert_eq!(checked["list"][0]["health_status"], "healthy", "{checked}");
@@ -56,7 +56,7 @@ async fn the_guardian_has_a_configuration_written_that_is_not_what_our_records_w
     let found = run().await;
     assert!(found.starts_with("1 found, 0 left; a: it is not what our records want: agents.defaults.model"), "{found}");
     ground.settle().await;
-    assert_eq!(ground.config(HOME)["agents"]["defaults"]["model"]["primary"], "tidepool/claude-sonnet-4-6");
+    assert_eq!(ground.config(HOME)["agents"]["defaults"]["model"]["primary"], "tidepool-anthropic/claude-sonnet-4-6");
     assert_eq!(run().await, "nothing found");
 
     // What would restart it waits for a person.
@@ -95,9 +95,63 @@ async fn a_change_whose_task_died_arrives_with_a_later_pass() {
     ground.machine.go_on();
     assert_eq!(pass(&ground).await, "1 differ: 1 are reconciled, 0 are left to people");
     ground.settle().await;
-    assert_eq!(ground.config(HOME)["agents"]["defaults"]["model"]["primary"], "tidepool/claude-sonnet-4-6");
+    assert_eq!(ground.config(HOME)["agents"]["defaults"]["model"]["primary"], "tidepool-anthropic/claude-sonnet-4-6");
     let shown = state(&ground).await;
     assert_eq!(shown["applied"], shown["generation"], "{shown:#}");
+    site.check().await;
+}
+
+/// As releases wrote it that knew one entry, and nothing of models but their names.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_assistant_of_before_gets_an_entry_for_each_protocol_and_true_limits_while_it_runs() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let site = &ground.site;
+    site.admin.patch("/assistant-instances/a", json!({"model": "claude-sonnet-4-6"})).token(&site.root).ok().await;
+    ground.settle().await;
+    let brought = ground.config(HOME);
+    let starts = ground.machine.starts(&unit);
+    edit_by_hand(&ground, |config| {
+        let entries = config["models"]["providers"].as_object_mut().unwrap();
+        entries.retain(|name, _| name == "tidepool");
+        for model in entries["tidepool"]["models"].as_array_mut().unwrap() {
+            *model = json!({"id": model["id"], "name": model["name"]});
+        }
+        config["agents"]["defaults"]["model"] = json!({"primary": "tidepool/claude-sonnet-4-6", "fallbacks": []});
+        config["agents"]["defaults"].as_object_mut().unwrap().remove("models");
+    });
+    assert_eq!(pass(&ground).await, "1 differ: 1 are reconciled, 0 are left to people");
+    ground.settle().await;
+    let config = ground.config(HOME);
+    assert_eq!(config["models"], brought["models"]);
+    assert_eq!(config["agents"]["defaults"]["models"], brought["agents"]["defaults"]["models"]);
+    assert_eq!(config["agents"]["defaults"]["model"]["primary"], "tidepool-anthropic/claude-sonnet-4-6");
+    assert_eq!(ground.machine.starts(&unit), starts, "it was not restarted");
+    let of = |entry: &str| {
+        let models = config["models"]["providers"][entry]["models"].as_array().unwrap();
+        models.iter().find(|model| model["id"] == "claude-sonnet-4-6").unwrap().clone()
+    };
+    let expected = json!({"id": "claude-sonnet-4-6", "name": "claude-sonnet-4-6", "contextWindow": 1_000_000, "maxTokens": 64_000,
+        "input": ["text", "image"], "reasoning": true, "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}});
+    assert_eq!(of("tidepool-anthropic"), expected);
+    assert_eq!(of("tidepool"), expected, "sessions that name it there keep answering");
+    assert_eq!(pass(&ground).await, AT_REST);
+
+    // A price that is edited is what the assistant shows, too.
+    let edited = json!({"prices": [{"input": 2, "output": 9}]});
+    site.admin.patch("/models/claude-sonnet-4-6", edited).token(&site.root).ok().await;
+    site.app.clock.advance(jiff::SignedDuration::from_hours(2));
+    assert_eq!(pass(&ground).await, "1 differ: 1 are reconciled, 0 are left to people");
+    ground.settle().await;
+    let models = &ground.config(HOME)["models"]["providers"]["tidepool-anthropic"]["models"];
+    let costs: Vec<&Value> = models
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["id"] == "claude-sonnet-4-6")
+        .map(|one| &one["cost"])
+        .collect();
+    assert_eq!(costs, [&json!({"input": 2, "output": 9, "cacheRead": 2, "cacheWrite": 2})]);
     site.check().await;
 }
 
