@@ -13,7 +13,7 @@ use store::notice::{Notice, Topic};
 use store::{Tx, model};
 
 use super::compare::{rate_text, word};
-use super::route::{Route, is_of_row, offers_of};
+use super::route::{Route, offers_of};
 use super::{Listed, find, table};
 use crate::App;
 
@@ -198,7 +198,7 @@ pub async fn create(app: &App, by: &By, id: &str, from_table: Option<&str>, patc
     patch.apply(&mut model);
     check_rates(patch.rates.as_deref().unwrap_or_default(), model.purpose)?;
     // A row's price for what is asked of somebody else is a price that the caller chose.
-    if row.is_some_and(|row| !is_of_row(&model, row)) {
+    if row.is_some_and(|row| !row.is_asked_by(&model)) {
         by.require(Permission::SetPrices)?;
     }
     let route = Route::of(&model, patch.offers.clone().unwrap_or_default());
@@ -286,7 +286,7 @@ pub async fn take_table(app: &App, by: &By, id: &str) -> Result<Listed> {
     by.require(Permission::SetPrices)?;
     let mut tx = app.db.begin().await?;
     let mut model = model::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
-    let unknown = || Error::new(Kind::NotFound, "the release's table does not know this model");
+    let unknown = || Error::new(Kind::NotFound, "the release's table does not know this model of this provider");
     let row = table::of(&model).ok_or_else(unknown)?;
     let old = price::in_force(&price::of_model(&mut tx, id).await?, &model).prices;
     let before = facts(&model);

@@ -5,7 +5,6 @@ use store::lease::Now;
 use store::model::{Model, ProviderKind};
 use store::{Tx, model, replica};
 
-use super::table::Row;
 use crate::App;
 
 /// The step of the schema with which models became records.
@@ -63,10 +62,4 @@ impl Route {
 pub async fn offers_of(tx: &mut Tx, id: &str) -> Result<Vec<(String, String)>> {
     let offers = model::offers(tx, Some(id)).await?;
     Ok(offers.into_iter().map(|offer| (offer.provider, offer.upstream_name)).collect())
-}
-
-/// Whether what a model asks for is what a row of the release's table prices.
-pub fn is_of_row(model: &Model, row: &Row) -> bool {
-    let is_same = super::table::find(model.upstream()).is_some_and(|found| found.name == row.name);
-    is_same && model.provider == row.provider && row.kind().is_none_or(|kind| kind == model.kind)
 }

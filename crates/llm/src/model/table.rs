@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use store::db::Lock;
 use store::model::price::{self, PriceSource, Version};
-use store::model::{Input, Model, Protocol, ProviderKind, Purpose, Source, Words};
+use store::model::{Input, Model, Origin, Protocol, ProviderKind, Purpose, Source, Words};
 use store::{Db, Tx, model};
 
 const JSON: &str = include_str!("table.json");
@@ -49,6 +49,12 @@ impl Row {
         ProviderKind::parse(&self.provider)
     }
 
+    /// Whether what a model asks its provider for is what this row prices.
+    pub fn is_asked_by(&self, model: &Model) -> bool {
+        let is_same = find(model.upstream()).is_some_and(|found| found.name == self.name);
+        is_same && model.provider == self.provider && self.kind().is_none_or(|kind| kind == model.kind)
+    }
+
     /// Writes what the row knows into a model.
     pub fn apply(&self, model: &mut Model) {
         model.purpose = self.purpose;
@@ -67,9 +73,13 @@ pub fn rows() -> &'static [Row] {
     &TABLE.rows
 }
 
-/// The row of a model, by its id or by what its provider calls it.
+/// The row of a model: of what it asks its provider for. Another provider, or a server of one's own, has other limits and
+/// other prices under the same name.
 pub fn of(model: &Model) -> Option<&'static Row> {
-    find(&model.id).or_else(|| find(&model.upstream_name))
+    // A foreign gateway does not report whose its models are: the provider is a guess until somebody sets it.
+    let is_guess =
+        model.origin != Origin::Added && model.upstream_name.is_empty() && model.provider == model.kind.as_str();
+    find(model.upstream()).filter(|row| is_guess || row.is_asked_by(model))
 }
 
 /// The row of a name. Gateways put the provider before it, such as `openai/gpt-4o`.
@@ -323,6 +333,33 @@ mod tests {
         for unknown in ["", "gpt-4o-", "mistral/gpt-4o", "a-model-that-nobody-has"] {
             assert!(find(unknown).is_none(), "{unknown}");
         }
+    }
+
+    #[test]
+    fn a_row_is_of_what_a_model_asks_its_provider_for() {
+        let added = |id: &str, kind: ProviderKind, provider: &str, upstream_name: &str| Model {
+            provider: provider.to_owned(),
+            upstream_name: upstream_name.to_owned(),
+            origin: Origin::Added,
+            ..Model::named(id, kind, Timestamp::UNIX_EPOCH)
+        };
+        let (openai, compatible) = (ProviderKind::Openai, ProviderKind::Compatible);
+        let name = |model: &Model| of(model).map(|row| row.name.as_str());
+        assert_eq!(name(&added("gpt-5-nano", openai, "openai", "o3-pro")), Some("o3-pro"));
+        assert_eq!(name(&added("house", openai, "openai", "gpt-4o")), Some("gpt-4o"));
+        assert_eq!(name(&added("deepseek-chat", compatible, "deepseek", "")), Some("deepseek-chat"));
+        for other in [
+            added("gpt-4o", openai, "openai", "house-7b"),
+            added("gpt-4o", openai, "azure", ""),
+            added("gpt-4o", compatible, "openai", ""),
+            added("deepseek-r1", ProviderKind::Ollama, "ollama", ""),
+        ] {
+            assert_eq!(name(&other), None, "{other:?}");
+        }
+        // A foreign gateway's, whose provider is guessed by the name, and one that somebody moved since.
+        let guess = Model { origin: Origin::Gateway, ..added("deepseek-chat", openai, "openai", "") };
+        assert_eq!(name(&guess), Some("deepseek-chat"));
+        assert_eq!(name(&Model { provider: "rack".to_owned(), ..guess }), None);
     }
 
     #[test]

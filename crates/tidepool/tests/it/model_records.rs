@@ -181,6 +181,38 @@ on_both! {
         assert_eq!(versions().await, total);
     }
 
+    /// The price of one model is not another's, nor a vendor's that of a local model of the same name.
+    async fn a_row_is_for_what_is_asked_of_its_provider(site: Site) {
+        let root = &site.root;
+        let plain = site.plain_admin("plain@example.com", "admin").await;
+        site.admin.post("/models", json!({"id": "gpt-5-nano", "kind": "openai", "upstream_name": "o3-pro"})).token(&plain).ok().await;
+        site.admin.post("/models", json!({"id": "deepseek-chat", "kind": "compatible", "provider": "deepseek"})).token(root).ok().await;
+        let strangers = [
+            json!({"id": "deepseek-r1", "kind": "ollama"}),
+            json!({"id": "o3", "kind": "compatible", "provider": "rack"}),
+            json!({"id": "gpt-4.1", "kind": "openai", "upstream_name": "house-7b"}),
+        ];
+        for body in &strangers {
+            site.admin.post("/models", body.clone()).token(root).ok().await;
+        }
+        llm::model::table::bring(&site.app.db, site.app.clock.now()).await.unwrap();
+        let (table, list) = (site.admin.get("/models/table").token(root).ok().await, site.admin.get("/models").token(root).ok().await);
+        let row = |name: &str| table["list"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+        let of = |id: &str| list["list"].as_array().unwrap().iter().find(|model| model["id"] == id).unwrap().clone();
+        for (id, name) in [("gpt-5-nano", "o3-pro"), ("deepseek-chat", "deepseek-chat")] {
+            let (model, row) = (of(id), row(name));
+            assert_eq!((&model["prices"], &model["context_window"]), (&row["prices"], &row["context_window"]), "{id}");
+        }
+        let compared = site.admin.get("/models/compare").token(root).ok().await;
+        for body in &strangers {
+            let id = body["id"].as_str().unwrap();
+            let model = of(id);
+            assert_eq!((model["price_source"].as_str(), model["prices"].clone(), model["facts_source"].clone()), (Some("spec"), json!([]), Value::Null), "{id}");
+            assert!(compared["unknown"].as_array().unwrap().contains(&body["id"]), "{id}: {compared}");
+            site.admin.post(&format!("/models/{id}/take-table"), json!({})).token(root).refused("4040").await;
+        }
+    }
+
     /// A process of an older release would ask the wrong provider, or could not read the model at all.
     async fn what_an_older_release_cannot_ask_waits_for_its_end(site: Site) {
         use store::lease::Term;
