@@ -309,9 +309,9 @@ pub struct NewModel {
 }
 
 /// Adds a model (beyond the spec). `kind` is needed unless a row of the table says it. Without prices it costs what the spec says of
-/// models that it does not know, $0.002 per 1,000 tokens; setting prices needs the permission `models.prices`, taking a row's does not
-/// while the model is asked of the row's provider by one of the row's names. No two models share an id or an alias, without regard to
-/// case: 409. So is, while a process of an older release runs, a provider, kind, `upstream_name` or `offers` that it cannot ask.
+/// models that it does not know, $0.002 per 1,000 tokens; setting prices and `offers` needs the permission `models.prices`, taking a row's
+/// prices does not while the model is asked of the row's provider by one of the row's names. No two models share an id or an alias, without
+/// regard to case: 409. So is, while a process of an older release runs, a provider, kind, `upstream_name` or `offers` that it cannot ask.
 #[utoipa::path(post, path = "/models", tag = "models", request_body = NewModel, responses((status = 200, body = ModelItem)))]
 async fn create(who: Admin, api: State, Body(body): Body<NewModel>) -> Answer<ModelItem> {
     let patch = body.fields.patch()?;

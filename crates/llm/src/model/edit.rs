@@ -197,11 +197,11 @@ pub async fn create(app: &App, by: &By, id: &str, from_table: Option<&str>, patc
     }
     patch.apply(&mut model);
     check_rates(patch.rates.as_deref().unwrap_or_default(), model.purpose)?;
-    // A row's price for what is asked of somebody else is a price that the caller chose.
-    if row.is_some_and(|row| !row.is_asked_by(&model)) {
+    let route = Route::of(&model, patch.offers.clone().unwrap_or_default());
+    // The price of one provider for what is asked of somebody else is a price that the caller chose.
+    if !route.offers.is_empty() || row.is_some_and(|row| !row.is_asked_by(&model)) {
         by.require(Permission::SetPrices)?;
     }
-    let route = Route::of(&model, patch.offers.clone().unwrap_or_default());
     route.check()?;
     let mut tx = app.db.begin().await?;
     route.require_known(app, &mut tx).await?;

@@ -107,6 +107,7 @@ on_both! {
             json!({"upstream_name": "o3-pro"}),
             json!({"provider": "elsewhere"}),
             json!({"kind": "compatible", "provider": "openai"}),
+            json!({"offers": [{"provider": "elsewhere", "upstream_name": "o3-pro"}]}),
         ] {
             let mut body = json!({"id": "cheap", "from_table": "gpt-4o-mini"});
             body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -114,6 +115,10 @@ on_both! {
             site.admin.post("/models", body).token(root).ok().await;
             site.admin.delete("/models/cheap").token(&plain).ok().await;
         }
+        // The same at the usual price.
+        site.admin.post("/models", json!({"id": "cheap", "kind": "openai", "offers": [{"provider": "elsewhere"}]})).token(&plain).refused("4030").await;
+        site.admin.post("/models", json!({"id": "cheap", "kind": "openai", "offers": []})).token(&plain).ok().await;
+        site.admin.delete("/models/cheap").token(&plain).ok().await;
         for body in [
             json!({"upstream_name": "o3-pro"}),
             json!({"provider": "elsewhere"}),
