@@ -3,6 +3,7 @@
 use base::Result;
 use base::price::{PerMillion, Prices, Rate, TierRate};
 use store::model::Model;
+use store::model::price::PriceSource;
 
 use super::table::{self, Row};
 use super::{Listed, list};
@@ -58,7 +59,9 @@ pub fn differences(listed: &Listed, row: &Row) -> Vec<Difference> {
         .into_iter()
         .zip(facts(&theirs))
         .map(|((field, ours), (_, theirs))| (field.to_owned(), ours, theirs));
-    let prices = prices(&listed.price.prices, row);
+    let source = |source: PriceSource| Some(source.as_str().to_owned());
+    let source = ("price_source".to_owned(), source(listed.price.source), source(PriceSource::Table));
+    let prices = std::iter::once(source).chain(prices(&listed.price.prices, row));
     let all = facts.chain(prices).filter(|(_, ours, theirs)| ours != theirs);
     all.map(|(field, ours, theirs)| Difference { field, ours, theirs }).collect()
 }

@@ -288,16 +288,19 @@ pub async fn take_table(app: &App, by: &By, id: &str) -> Result<Listed> {
     let mut model = model::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let unknown = || Error::new(Kind::NotFound, "the release's table does not know this model of this provider");
     let row = table::of(&model).ok_or_else(unknown)?;
-    let old = price::in_force(&price::of_model(&mut tx, id).await?, &model).prices;
+    let old = price::in_force(&price::of_model(&mut tx, id).await?, &model);
     let before = facts(&model);
     row.apply(&mut model);
     model::update(&mut tx, &model).await?;
     let version = table::version(&model, row, app.clock.now(), &by.operator);
-    let mut changes = Changes::default().field("prices", &prices_text(&old), &prices_text(&version.prices));
+    let mut changes = Changes::default()
+        .field("prices", &prices_text(&old.prices), &prices_text(&version.prices))
+        .field("price_source", old.source.as_str(), version.source.as_str());
     for ((name, before), (_, after)) in before.iter().zip(&facts(&model)) {
         changes = changes.field(name, before, after);
     }
-    if old != version.prices {
+    // Prices that somebody set to what the table says are the table's only once they are taken.
+    if (old.source, &old.prices) != (version.source, &version.prices) {
         price::add(&mut tx, &version).await?;
     }
     let detail = format!("from the release's table ({}): {}", row.source.date, changes.text());

@@ -163,6 +163,28 @@ on_both! {
         assert!(row["source"].as_str().unwrap().starts_with("https://") && row["source_date"].is_string(), "{row}");
     }
 
+    /// Prices that are set to the table's are edited ones until the table's are taken.
+    async fn edited_prices_that_equal_the_tables_can_be_taken(site: Site) {
+        let root = &site.root;
+        site.admin.post("/models", json!({"id": "o3", "from_table": "o3"})).token(root).ok().await;
+        let taken = site.admin.get("/models/o3").token(root).ok().await;
+        let edited = site.admin.patch("/models/o3", json!({"prices": taken["prices"]})).token(root).ok().await;
+        assert_eq!((edited["price_source"].as_str(), &edited["prices"]), (Some("edited"), &taken["prices"]));
+        let differences = async || {
+            let compared = site.admin.get("/models/compare").token(root).ok().await;
+            compared["list"].as_array().unwrap().iter().find(|model| model["id"] == "o3").unwrap()["differences"].clone()
+        };
+        assert_eq!(differences().await, json!([{"field": "price_source", "ours": "edited", "theirs": "table"}]));
+        let again = site.admin.post("/models/o3/take-table", json!({})).token(root).ok().await;
+        assert_eq!((again["price_source"].as_str(), &again["prices"]), (Some("table"), &taken["prices"]));
+        assert_eq!(differences().await, json!([]));
+        // What is the table's already is no version.
+        site.admin.post("/models/o3/take-table", json!({})).token(root).ok().await;
+        let history = site.admin.get("/models/o3/prices").token(root).ok().await;
+        let sources: Vec<&str> = history["list"].as_array().unwrap().iter().filter_map(|v| v["source"].as_str()).collect();
+        assert_eq!(sources, ["table", "edited", "table", "spec"]);
+    }
+
     /// Also one that is set to what it is already.
     async fn a_price_that_is_set_stays_when_the_release_knows_another(site: Site) {
         let root = &site.root;

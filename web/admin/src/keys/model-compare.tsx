@@ -21,6 +21,7 @@ const FIELDS: Record<string, ModelKey | undefined> = {
   reasoning: 'model.reasoning',
   tools: 'model.tools',
   price_per_1k: 'models.priceLabel',
+  price_source: 'model.priceSource',
 };
 
 const KINDS: Record<string, ModelKey | undefined> = {
@@ -40,6 +41,9 @@ const WORDS: Record<string, ModelKey | undefined> = {
   image: 'model.input.image',
   document: 'model.input.document',
   audio: 'model.input.audio',
+  spec: 'model.source.spec',
+  edited: 'model.source.editedBySomebody',
+  table: 'model.source.table',
 };
 
 const TIERS = ['standard', 'flex', 'priority', 'batch'] as const;
