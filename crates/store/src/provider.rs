@@ -279,6 +279,11 @@ pub async fn end_cooling(tx: &mut Tx, id: &ProviderKeyId) -> Result<bool> {
     Ok(tx.run("DELETE FROM provider_cooling WHERE key_id = ?", args![id]).await? > 0)
 }
 
+/// The same for one model, or with an empty one for what all models of the key waited for.
+pub async fn end_cooling_of(tx: &mut Tx, id: &ProviderKeyId, model: &str) -> Result<()> {
+    tx.run("DELETE FROM provider_cooling WHERE key_id = ? AND model = ?", args![id, model]).await.map(drop)
+}
+
 pub async fn health(db: &Db) -> Result<Vec<Health>> {
     let sql = format!("SELECT {} FROM provider_health ORDER BY provider_id, key_id LIMIT ?", Health::COLUMNS);
     db.all(&sql, args![MOST * MOST_KEYS]).await

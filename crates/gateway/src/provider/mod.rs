@@ -94,7 +94,7 @@ type Row = (ProviderKeyId, String);
 
 enum Changed {
     Cools(Cooling),
-    /// The key is asked again.
+    /// The key is asked again. Models that it waits with stay.
     Answers,
 }
 
@@ -277,10 +277,10 @@ impl Providers {
     async fn write_all(&self, changed: &BTreeMap<Row, Changed>, counted: &[Counted]) -> Result<()> {
         let now = self.app.clock.now();
         let mut tx = self.app.db.begin().await?;
-        for ((key, _), change) in changed {
+        for ((key, model), change) in changed {
             match change {
                 Changed::Cools(cooling) => stored::cool(&mut tx, cooling, now).await?,
-                Changed::Answers => drop(stored::end_cooling(&mut tx, key).await?),
+                Changed::Answers => stored::end_cooling_of(&mut tx, key, model).await?,
             }
         }
         for counted in counted {

@@ -430,6 +430,38 @@ async fn a_test_that_succeeds_ends_the_time_to_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_for_one_model_leaves_the_waits_of_others() {
+    let provider = Provider::start(answer("ok", 1, 1)).await;
+    let scene = Scene::start(&provider, &[FIRST]).await;
+    add_model(&scene.site, "other-model", "own", None).await;
+    testkit::until("the other model is known", async || scene.client.get("/v1/models/other-model").await.status == 200)
+        .await;
+    provider.then([Act::Json(429, vec![("retry-after", "600".into())], "{}".into()), refused(401)]);
+    scene.client.chat(&ask("other-model", "x")).await.refused(429, "rate_limit_exceeded");
+    scene.ask().await.refused(502, "provider_key_refused");
+    scene.until("both are written", |listed, of| listed.coolings_of(&of.keys[0].id).count() == 2).await;
+    assert_eq!(scene.ask().await.status, 200);
+    scene
+        .until("the key is asked again, and the other model waits", |listed, of| {
+            let waiting: Vec<_> = listed.coolings_of(&of.keys[0].id).map(|cooling| cooling.model.as_str()).collect();
+            waiting == ["other-model"]
+        })
+        .await;
+    // Providers are read several times in the meantime.
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    let asked = provider.count();
+    scene.client.chat(&ask("other-model", "x")).await.refused(429, "rate_limit_exceeded");
+    assert_eq!(provider.count(), asked, "it is not asked before its time");
+    // A test that succeeds ends all of them.
+    let tried = provider::test(&scene.site.app, &By::system(), &scene.id, Trial::default()).await.unwrap();
+    assert!(tried.ok, "{}", tried.body);
+    testkit::until("the other model is asked again", async || {
+        scene.client.chat(&ask("other-model", "x")).await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_of_a_moment_is_kept_and_not_written() {
     let provider = Provider::start(answer("ok", 1, 1)).await;
     let scene = Scene::start(&provider, &[FIRST]).await;

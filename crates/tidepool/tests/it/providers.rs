@@ -102,6 +102,13 @@ on_both! {
         stored::cool(&mut tx, &later, after(6)).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(stored::coolings(db, now).await.unwrap(), [later], "what is over is forgotten");
+        // One row of the key, and all of them.
+        let of_model = Cooling { key_id: key.clone(), model: "m".into(), reason: Failure::RateLimited, until_at: after(40) };
+        let mut tx = db.begin().await.unwrap();
+        stored::cool(&mut tx, &of_model, now).await.unwrap();
+        stored::end_cooling_of(&mut tx, &key, "").await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(stored::coolings(db, now).await.unwrap(), [of_model]);
         let mut tx = db.begin().await.unwrap();
         assert!(stored::end_cooling(&mut tx, &key).await.unwrap());
         assert!(!stored::end_cooling(&mut tx, &key).await.unwrap());
