@@ -148,7 +148,7 @@ permissions! {
         "POST /providers", "PATCH /providers/{id}", "DELETE /providers/{id}", "POST /providers/{id}/test",
         "POST /providers/{id}/keys", "POST /providers/{id}/keys/{kid}/first", "DELETE /providers/{id}/keys/{kid}",
     ],
-    /// Set the prices of models.
+    /// Set the prices of models, change who is asked for one, and name further providers.
     SetPrices = "models.prices" for &[SuperAdmin] => ["POST /models/{id}/take-table"],
     /// Make, change and revoke administrators.
     ManageAdmins = "admins.manage" for &[SuperAdmin] => [
