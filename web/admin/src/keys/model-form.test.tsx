@@ -10,7 +10,7 @@ import { en } from '../messages/en';
 import type { Model } from '../records';
 import ModelForm from './model-form';
 
-const { sent } = vi.hoisted(() => ({ sent: [] as unknown[] }));
+const { sent, rights } = vi.hoisted(() => ({ sent: [] as unknown[], rights: { prices: true } }));
 
 vi.mock('../api', () => {
   const answer = (data: unknown) =>
@@ -21,7 +21,7 @@ vi.mock('../api', () => {
   };
   return { api: { GET: () => answer({ list: [], total: 0 }), POST: change, PATCH: change } };
 });
-vi.mock('../me', () => ({ useMay: () => true }));
+vi.mock('../me', () => ({ useMay: (permission: string) => permission !== 'models.prices' || rights.prices }));
 
 const MODEL = {
   id: 'qwen3-max',
@@ -48,6 +48,7 @@ let root: Root;
 beforeEach(() => {
   vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
   sent.length = 0;
+  rights.prices = true;
   document.body.innerHTML = '<main></main>';
   root = createRoot(document.body.firstElementChild ?? document.body);
 });
@@ -123,4 +124,22 @@ it('adds a model by hand, with unknown for what nobody says', async () => {
       max_output_tokens: null,
     },
   ]);
+});
+
+it('leaves who is asked to those who set prices', async () => {
+  rights.prices = false;
+  await draw({ ...MODEL, upstream_name: 'qwen-max-latest' });
+  expect([field('provider'), field('upstream_name'), field('input')]).toEqual([null, null, null]);
+  await fill('aliases', 'best');
+  await save();
+  expect(sent).toEqual([{ aliases: ['best'] }]);
+});
+
+it('has whoever adds a model say who is asked', async () => {
+  rights.prices = false;
+  await draw();
+  await fill('id', 'our-own');
+  await fill('provider', 'rack');
+  await save();
+  expect(sent).toMatchObject([{ id: 'our-own', provider: 'rack', upstream_name: null }]);
 });

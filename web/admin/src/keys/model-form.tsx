@@ -54,11 +54,15 @@ export default function ModelForm({ model, onClose }: { model?: Model; onClose: 
   const prices = Object.fromEntries(PRICES.map(([kind]) => [kind, price]));
   const standard = model?.prices.find(isStandard);
   const byHand = model !== undefined || row === null;
+  // Who is asked decides what the tokens cost: of a model that exists it is changed by those who set prices.
+  const mayRoute = model === undefined || mayPrice;
 
   function read(data: FormData) {
     const body = {
-      provider: fieldText(data, 'provider').trim() || undefined,
-      upstream_name: fieldText(data, 'upstream_name').trim() || null,
+      ...(mayRoute && {
+        provider: fieldText(data, 'provider').trim() || undefined,
+        upstream_name: fieldText(data, 'upstream_name').trim() || null,
+      }),
       aliases: names(fieldText(data, 'aliases')),
       purpose: oneOf(fieldText(data, 'purpose'), PURPOSES),
       protocols: PROTOCOLS.filter((word) => data.has(`protocol_${word}`)),
@@ -160,19 +164,23 @@ export default function ModelForm({ model, onClose }: { model?: Model; onClose: 
           {byHand && (
             <>
               <div className="grid gap-4 sm:grid-cols-2">
-                <Field
-                  label={t('model.provider')}
-                  name="provider"
-                  defaultValue={model?.provider}
-                  error={refused('provider')}
-                />
-                <Field
-                  label={t('model.upstream')}
-                  hint={t('model.upstreamHint')}
-                  name="upstream_name"
-                  defaultValue={model && model.upstream_name !== model.id ? model.upstream_name : ''}
-                  error={refused('upstream_name')}
-                />
+                {mayRoute && (
+                  <>
+                    <Field
+                      label={t('model.provider')}
+                      name="provider"
+                      defaultValue={model?.provider}
+                      error={refused('provider')}
+                    />
+                    <Field
+                      label={t('model.upstream')}
+                      hint={t('model.upstreamHint')}
+                      name="upstream_name"
+                      defaultValue={model && model.upstream_name !== model.id ? model.upstream_name : ''}
+                      error={refused('upstream_name')}
+                    />
+                  </>
+                )}
                 <SelectField
                   label={t('model.purpose')}
                   name="purpose"

@@ -36,6 +36,11 @@ export default function ModelPanel({ model, onClose }: { model: Model; onClose: 
     queryKey: ['models', 'prices', id],
     queryFn: () => unwrap(api.GET('/models/{id}/prices', { params: { path: { id } } })),
   });
+  // Whoever deletes a model with a price of its own and adds it again sets its price back.
+  const mayDelete =
+    may('models.manage') &&
+    model.origin === 'added' &&
+    (model.price_source !== 'edited' || may('models.prices'));
   const known = (value: string) => (value === '' ? t('model.unknown') : value);
   const tokens = (value: number | null | undefined) => known(value == null ? '' : number(value));
   const flag = (value: boolean | null | undefined) =>
@@ -67,9 +72,7 @@ export default function ModelPanel({ model, onClose }: { model: Model; onClose: 
         title={id}
         foot={
           <>
-            {may('models.manage') && model.origin === 'added' && (
-              <Button onClick={() => setDeleting(true)}>{t('model.delete')}</Button>
-            )}
+            {mayDelete && <Button onClick={() => setDeleting(true)}>{t('model.delete')}</Button>}
             {may('models.manage') && <Button onClick={() => setEditing(true)}>{t('model.change')}</Button>}
             <Button onClick={onClose}>{t('dialog.close')}</Button>
           </>
