@@ -308,10 +308,11 @@ pub struct NewModel {
     fields: ModelPatch,
 }
 
-/// Adds a model (beyond the spec). `kind` is needed unless a row of the table says it. Without prices it costs what the spec says of
-/// models that it does not know, $0.002 per 1,000 tokens; setting prices and `offers` needs the permission `models.prices`, taking a row's
-/// prices does not while the model is asked of the row's provider by one of the row's names. No two models share an id or an alias, without
-/// regard to case: 409. So is, while a process of an older release runs, a provider, kind, `upstream_name` or `offers` that it cannot ask.
+/// Adds a model (beyond the spec). `kind` is needed without a row of the table; of a row whose provider is no kind it is `compatible`, and
+/// the provider is named like the row's. Without prices it costs what the spec says of unknown models, $0.002 per 1,000 tokens; setting
+/// prices and `offers` needs the permission `models.prices`, taking a row's prices does not while the model is asked of the row's provider
+/// by one of its names. No two models share an id or an alias, without regard to case: 409. So is, while a process of an older release runs,
+/// a provider, kind, `upstream_name` or `offers` that it cannot ask.
 #[utoipa::path(post, path = "/models", tag = "models", request_body = NewModel, responses((status = 200, body = ModelItem)))]
 async fn create(who: Admin, api: State, Body(body): Body<NewModel>) -> Answer<ModelItem> {
     let patch = body.fields.patch()?;

@@ -185,12 +185,16 @@ pub async fn create(app: &App, by: &By, id: &str, from_table: Option<&str>, patc
         }
         None => None,
     };
-    let kind = patch.kind.or_else(|| row.and_then(table::Row::kind));
+    // A provider of the table that is no kind of its own speaks the protocols of another.
+    let kind = patch.kind.or_else(|| row.map(|row| row.kind().unwrap_or(ProviderKind::Compatible)));
     let kind = kind.ok_or_else(|| Error::field("kind", "is needed: nothing else says how it is asked"))?;
     let now = app.clock.now();
     let mut model = Model { sort_order: 200, origin: Origin::Added, ..Model::named(id, kind, now) };
     if let Some(row) = row {
         row.apply(&mut model);
+        if kind == ProviderKind::Compatible && row.kind().is_none() {
+            model.provider.clone_from(&row.provider);
+        }
         if row.name != id && !row.also.iter().any(|name| name == id) {
             model.upstream_name.clone_from(&row.name);
         }

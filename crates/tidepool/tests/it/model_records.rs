@@ -163,6 +163,29 @@ on_both! {
         assert!(row["source"].as_str().unwrap().starts_with("https://") && row["source_date"].is_string(), "{row}");
     }
 
+    async fn a_row_of_a_provider_that_is_no_kind_is_added(site: Site) {
+        let root = &site.root;
+        let plain = site.plain_admin("plain@example.com", "admin").await;
+        for body in [
+            json!({"id": "deepseek-chat", "from_table": "deepseek-chat"}),
+            json!({"id": "house", "kind": "compatible", "from_table": "deepseek-chat"}),
+        ] {
+            let made = site.admin.post("/models", body).token(&plain).ok().await;
+            assert_eq!((made["kind"].as_str(), made["provider"].as_str(), made["upstream_name"].as_str()), (Some("compatible"), Some("deepseek"), Some("deepseek-chat")));
+            assert_eq!((made["price_source"].as_str(), made["prices"][0]["input"].as_f64()), (Some("table"), Some(0.28)));
+        }
+        // Another place is somebody's choice.
+        for fields in [json!({"kind": "ollama"}), json!({"provider": "rack"})] {
+            let mut body = json!({"id": "local", "from_table": "deepseek-chat"});
+            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            site.admin.post("/models", body.clone()).token(&plain).refused("4030").await;
+            let made = site.admin.post("/models", body).token(root).ok().await;
+            let expected = fields["provider"].as_str().or(fields["kind"].as_str());
+            assert_eq!((made["provider"].as_str(), made["upstream_name"].as_str()), (expected, Some("deepseek-chat")));
+            site.admin.delete("/models/local").token(root).ok().await;
+        }
+    }
+
     /// Prices that are set to the table's are edited ones until the table's are taken.
     async fn edited_prices_that_equal_the_tables_can_be_taken(site: Site) {
         let root = &site.root;

@@ -19,7 +19,12 @@ vi.mock('../api', () => {
     sent.push(JSON.parse(JSON.stringify(body)));
     return answer({});
   };
-  return { api: { GET: () => answer({ list: [], total: 0 }), POST: change, PATCH: change } };
+  const lists: Record<string, unknown[] | undefined> = {
+    '/providers': [{ id: 'p1', name: 'deepseek' }],
+    '/models/table': [{ name: 'deepseek-chat', provider: 'deepseek', source_date: '2026-08-08' }],
+  };
+  const get = (path: string) => answer({ list: lists[path] ?? [], total: 0 });
+  return { api: { GET: get, POST: change, PATCH: change } };
 });
 vi.mock('../me', () => ({ useMay: (permission: string) => permission !== 'models.prices' || rights.prices }));
 
@@ -72,12 +77,13 @@ async function draw(model?: Model) {
 }
 
 const field = (name: string) => document.querySelector<HTMLInputElement>(`[name="${name}"]`);
+const settled = () => new Promise((done) => setTimeout(done, 20));
 
 async function fill(name: string, value: string) {
   await act(async () => {
     const input = field(name);
     if (!input) throw new Error(name);
-    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')?.set?.call(input, value);
+    Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), 'value')?.set?.call(input, value);
     input.dispatchEvent(new Event('input', { bubbles: true }));
     await Promise.resolve();
   });
@@ -115,6 +121,7 @@ it('adds a model by hand, with unknown for what nobody says', async () => {
       kind: 'openai',
       upstream_name: null,
       aliases: [],
+      offers: [],
       purpose: 'chat',
       protocols: [],
       inputs: [],
@@ -123,6 +130,89 @@ it('adds a model by hand, with unknown for what nobody says', async () => {
       context_window: null,
       max_output_tokens: null,
     },
+  ]);
+});
+
+/** Chooses the first row of the release's table. */
+async function choose(text: string) {
+  const box = document.querySelector<HTMLInputElement>('[role=combobox]');
+  await act(async () => {
+    if (!box) throw new Error('no table');
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')?.set?.call(box, text);
+    box.dispatchEvent(new Event('input', { bubbles: true }));
+    await settled();
+  });
+  const option = await vi.waitFor(async () => {
+    await act(settled);
+    const found = document.querySelector('[role=option]:not([aria-disabled])');
+    if (!found) throw new Error('no row');
+    return found;
+  });
+  await act(async () => {
+    option.dispatchEvent(new Event('pointerdown', { bubbles: true }));
+    await settled();
+  });
+}
+
+it('takes a row as it is, or says who is asked in its place', async () => {
+  await draw();
+  await choose('deepseek');
+  await save();
+  await fill('kind', 'ollama');
+  await fill('provider', 'rack');
+  await fill('offers', 'deepseek\n groq  deepseek/chat \n');
+  await save();
+  const row = { id: 'deepseek-chat', aliases: [], from_table: 'deepseek-chat' };
+  expect(sent).toEqual([
+    { ...row, offers: [] },
+    {
+      ...row,
+      kind: 'ollama',
+      provider: 'rack',
+      offers: [
+        { provider: 'deepseek', upstream_name: null },
+        { provider: 'groq', upstream_name: 'deepseek/chat' },
+      ],
+    },
+  ]);
+});
+
+it('takes a row as it is for those who set no prices', async () => {
+  rights.prices = false;
+  await draw();
+  await choose('deepseek');
+  expect([field('kind'), field('provider'), field('offers')]).toEqual([null, null, null]);
+  await save();
+  expect(sent).toEqual([{ id: 'deepseek-chat', aliases: [], from_table: 'deepseek-chat' }]);
+});
+
+it('offers the names of the providers, and every kind', async () => {
+  await draw();
+  await act(settled);
+  expect([...document.querySelectorAll('datalist option')].map((one) => one.getAttribute('value'))).toEqual([
+    'deepseek',
+  ]);
+  await fill('id', 'our-own');
+  await fill('kind', 'compatible');
+  await fill('provider', 'deepseek');
+  await save();
+  expect(sent).toMatchObject([{ id: 'our-own', kind: 'compatible', provider: 'deepseek' }]);
+});
+
+it('changes further providers', async () => {
+  const offers = [
+    { provider: 'rack', upstream_name: 'h7' },
+    { provider: 'groq', upstream_name: null },
+  ];
+  await draw({ ...MODEL, offers });
+  expect(field('offers')?.value).toBe('rack h7\ngroq');
+  await fill('aliases', 'best');
+  await save();
+  await fill('offers', 'groq');
+  await save();
+  expect(sent).toEqual([
+    { aliases: ['best'] },
+    { aliases: ['best'], offers: [{ provider: 'groq', upstream_name: null }] },
   ]);
 });
 

@@ -1,5 +1,5 @@
 // The form that adds a model, from what the release knows or by hand, or changes one.
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { Combobox, type Found } from '@tidepool/shared/ui/combobox';
 import { Field } from '@tidepool/shared/ui/field';
@@ -7,8 +7,8 @@ import { fieldText } from '@tidepool/shared/ui/form';
 import { readNumbers } from '@tidepool/shared/ui/number';
 import { NumberField } from '@tidepool/shared/ui/number-field';
 import { SelectField } from '@tidepool/shared/ui/select';
-import { CheckField } from '@tidepool/shared/ui/text-area';
-import { useState } from 'react';
+import { CheckField, TextArea } from '@tidepool/shared/ui/text-area';
+import { useId, useState } from 'react';
 import { api } from '../api';
 import { useMay } from '../me';
 import { changedFields } from '../parts/changed-fields';
@@ -16,7 +16,7 @@ import { FormDialog } from '../parts/form-dialog';
 import { oneOf, type Model } from '../records';
 import { useModelText } from './model-texts';
 
-const KINDS = ['openai', 'anthropic', 'google'] as const;
+const KINDS = ['openai', 'anthropic', 'google', 'ollama', 'compatible'] as const;
 const PURPOSES = ['chat', 'embedding'] as const;
 const PROTOCOLS = ['chat', 'messages', 'responses', 'embeddings'] as const;
 const INPUTS = ['text', 'image', 'document', 'audio'] as const;
@@ -41,6 +41,19 @@ const names = (text: string) =>
     .map((name) => name.trim())
     .filter(Boolean);
 
+/** A provider on each line, and behind it what it calls the model where that is another name. */
+const offersText = (offers: Model['offers']) =>
+  offers.map(({ provider, upstream_name }) => [provider, upstream_name].filter(Boolean).join(' ')).join('\n');
+const readOffers = (text: string): Model['offers'] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .map((line) => {
+      const [provider = '', ...name] = line.split(/\s+/);
+      return { provider, upstream_name: name.join(' ') || null };
+    });
+
 export default function ModelForm({ model, onClose }: { model?: Model; onClose: () => void }) {
   const i18n = useModelText();
   const { t } = i18n;
@@ -56,6 +69,12 @@ export default function ModelForm({ model, onClose }: { model?: Model; onClose: 
   const byHand = model !== undefined || row === null;
   // Who is asked decides what the tokens cost: of a model that exists it is changed by those who set prices.
   const mayRoute = model === undefined || mayPrice;
+  const list = useId();
+  const providers = useQuery({
+    queryKey: ['providers'],
+    queryFn: () => unwrap(api.GET('/providers')),
+    enabled: mayRoute,
+  });
 
   function read(data: FormData) {
     const body = {
@@ -63,6 +82,7 @@ export default function ModelForm({ model, onClose }: { model?: Model; onClose: 
         provider: fieldText(data, 'provider').trim() || undefined,
         upstream_name: fieldText(data, 'upstream_name').trim() || null,
       }),
+      ...(mayPrice && { offers: readOffers(fieldText(data, 'offers')) }),
       aliases: names(fieldText(data, 'aliases')),
       purpose: oneOf(fieldText(data, 'purpose'), PURPOSES),
       protocols: PROTOCOLS.filter((word) => data.has(`protocol_${word}`)),
@@ -85,8 +105,15 @@ export default function ModelForm({ model, onClose }: { model?: Model; onClose: 
     if (model === undefined) {
       const id = fieldText(data, 'id').trim();
       const kind = oneOf(fieldText(data, 'kind'), KINDS);
-      const aliases = names(fieldText(data, 'aliases'));
-      const body = byHand ? { ...read(data), id, kind } : { id, kind, aliases, from_table: row.value };
+      if (byHand) return unwrap(api.POST('/models', { body: { ...read(data), id, kind } }));
+      const body = {
+        id,
+        kind,
+        aliases: names(fieldText(data, 'aliases')),
+        from_table: row.value,
+        provider: fieldText(data, 'provider').trim() || undefined,
+        offers: mayPrice ? readOffers(fieldText(data, 'offers')) : undefined,
+      };
       return unwrap(api.POST('/models', { body }));
     }
     const before = {
@@ -143,14 +170,19 @@ export default function ModelForm({ model, onClose }: { model?: Model; onClose: 
                   defaultValue={row?.value}
                   error={refused('id')}
                 />
-                <SelectField
-                  label={t('model.kind')}
-                  name="kind"
-                  choices={[
-                    ...(byHand ? [] : [{ value: '', label: t('model.kindTable') }]),
-                    ...KINDS.map((kind) => ({ value: kind, label: kind })),
-                  ]}
-                />
+                {/* Of a row at its price, those who set no prices take who is asked, too. */}
+                {(byHand || mayPrice) && (
+                  <SelectField
+                    // A row's own kind is the first choice, whatever was chosen before the row.
+                    key={`kind ${row?.value ?? ''}`}
+                    label={t('model.kind')}
+                    name="kind"
+                    choices={[
+                      ...(byHand ? [] : [{ value: '', label: t('model.kindTable') }]),
+                      ...KINDS.map((kind) => ({ value: kind, label: kind })),
+                    ]}
+                  />
+                )}
               </div>
             </>
           )}
@@ -161,25 +193,45 @@ export default function ModelForm({ model, onClose }: { model?: Model; onClose: 
             defaultValue={model?.aliases.join(', ')}
             error={refused('aliases')}
           />
+          {(byHand ? mayRoute : mayPrice) && (
+            <Field
+              key={`provider ${row?.value ?? ''}`}
+              label={t('model.provider')}
+              hint={t(byHand ? 'model.providerHint' : 'model.providerTableHint')}
+              name="provider"
+              list={list}
+              defaultValue={model?.provider}
+              error={refused('provider')}
+            >
+              <datalist id={list}>
+                {providers.data?.list.map(({ id, name }) => (
+                  <option key={id} value={name} />
+                ))}
+              </datalist>
+            </Field>
+          )}
+          {mayPrice && (
+            <TextArea
+              label={t('model.offers')}
+              hint={t('model.offersHint')}
+              name="offers"
+              rows={2}
+              mono
+              defaultValue={model && offersText(model.offers)}
+              error={refused('offers') ?? refused('offers.provider') ?? refused('offers.upstream_name')}
+            />
+          )}
           {byHand && (
             <>
               <div className="grid gap-4 sm:grid-cols-2">
                 {mayRoute && (
-                  <>
-                    <Field
-                      label={t('model.provider')}
-                      name="provider"
-                      defaultValue={model?.provider}
-                      error={refused('provider')}
-                    />
-                    <Field
-                      label={t('model.upstream')}
-                      hint={t('model.upstreamHint')}
-                      name="upstream_name"
-                      defaultValue={model && model.upstream_name !== model.id ? model.upstream_name : ''}
-                      error={refused('upstream_name')}
-                    />
-                  </>
+                  <Field
+                    label={t('model.upstream')}
+                    hint={t('model.upstreamHint')}
+                    name="upstream_name"
+                    defaultValue={model && model.upstream_name !== model.id ? model.upstream_name : ''}
+                    error={refused('upstream_name')}
+                  />
                 )}
                 <SelectField
                   label={t('model.purpose')}
