@@ -106,7 +106,9 @@ async fn of_department(_: Admin, api: State, Path(dept): Path<String>) -> Answer
     let (today, month) = own.today_and_month(&api.app).await?;
     let first = first_day(&api.app, 30);
     let daily = own.days(&api.app, first, false).await?;
-    let since = departments_since(&api.app, first, Date::MAX).await?;
+    // On the 31st the month is longer than the days.
+    let first_of_month = api.zone().date(api.app.clock.now()).first_of_month();
+    let since = departments_since(&api.app, first.min(first_of_month), Date::MAX).await?;
     Ok(Data(DepartmentUsage {
         department: dept,
         users,

@@ -8,6 +8,11 @@ use super::NOW;
 use crate::kit::{Database, Options, Site};
 
 async fn used(site: &Site, tokens: i64) {
+    used_at(site, tokens, site.app.clock.now()).await;
+    site.app.clock.advance(SignedDuration::from_mins(1));
+}
+
+async fn used_at(site: &Site, tokens: i64, created_at: Timestamp) {
     let mut tx = site.app.db.begin().await.unwrap();
     let row = NewRequest {
         request_id: format!("r{tokens}"),
@@ -23,11 +28,10 @@ async fn used(site: &Site, tokens: i64) {
         error_message: String::new(),
         estimated: false,
         detail: request_log::Detail::default(),
-        created_at: site.app.clock.now(),
+        created_at,
     };
     request_log::add(&mut tx, &site.app.zone, &[row]).await.unwrap();
     tx.commit().await.unwrap();
-    site.app.clock.advance(SignedDuration::from_mins(1));
 }
 
 async fn assign(site: &Site, user: Option<&str>) {
@@ -136,6 +140,36 @@ async fn use_stays_with_whoever_had_the_instance(database: Database) {
         assert_eq!(export("model,user").await.header("x-departments-since"), "");
     }
     site.check().await;
+}
+
+/// On the 31st the month begins a day before the last 30 days.
+async fn a_long_month_says_since_when_departments_are_recorded(database: Database) {
+    let now: Timestamp = "2026-10-31T12:00:00Z".parse().unwrap();
+    let site = Site::with(database, Options { now: Some(now), ..Options::default() }).await;
+    let site = &site;
+    site.instances("a", 1).await;
+    let (ada, _) = site.quick_employee("ada@example.com").await;
+    change(site, &ada, json!({"department": "Sales"})).await;
+    assign(site, Some(&ada)).await;
+    let get = || site.admin.get("/usage/dept/Sales").token(&site.root).ok();
+    assert_eq!(get().await["departments_since"], Value::Null);
+    used_at(site, 7, "2026-10-01T12:00:00Z".parse().unwrap()).await;
+    let sales = get().await;
+    assert_eq!((sales["month"]["total_tokens"].as_i64(), sales["daily"].clone()), (Some(7), json!([])), "{sales}");
+    assert_eq!(sales["departments_since"], site.app.zone.show(now));
+    site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_month_says_since_when_departments_are_recorded_sqlite() {
+    a_long_month_says_since_when_departments_are_recorded(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_month_says_since_when_departments_are_recorded_postgres() {
+    if let Some(database) = Database::postgres(module_path!()).await {
+        a_long_month_says_since_when_departments_are_recorded(database).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
