@@ -11,7 +11,7 @@ import { Link, useParams } from 'wouter';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useText } from '../messages';
-import { Email } from '../parts/email';
+import { UserName } from '../usage/holder';
 
 export default function RequestPage() {
   const { id } = useParams<{ id: string }>();
@@ -85,7 +85,11 @@ function OneRequest({ id }: { id: string }) {
                 },
                 {
                   name: t('requests.user'),
-                  value: one.user_email ? <Email address={one.user_email} /> : t('overview.nobody'),
+                  value: one.user_email ? (
+                    <UserName email={one.user_email} former={one.former_employee} />
+                  ) : (
+                    t('overview.nobody')
+                  ),
                 },
                 { name: t('request.id'), value: <Code>{one.request_id}</Code> },
                 { name: t('request.subKey'), value: <Code>{one.gateway_token_name}</Code> },

@@ -1,6 +1,4 @@
 // What the fleet used: a chart over time, and the same sum split by model, provider, instance, person or department.
-import { useQuery } from '@tanstack/react-query';
-import { unwrap } from '@tidepool/shared/api/envelope';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
 import { saveFile, toCsv } from '@tidepool/shared/table/csv';
@@ -8,21 +6,19 @@ import { useAddressValue } from '@tidepool/shared/table/table-state';
 import { Button } from '@tidepool/shared/ui/button';
 import { Chart } from '@tidepool/shared/ui/chart/chart';
 import { ShareBars } from '@tidepool/shared/ui/chart/share-bars';
-import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Notice } from '@tidepool/shared/ui/notice';
-import { Facts, Panel } from '@tidepool/shared/ui/panel';
+import { Panel } from '@tidepool/shared/ui/panel';
 import { Segmented } from '@tidepool/shared/ui/segmented';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { Download } from 'lucide-react';
 import { lazy, Suspense, useState } from 'react';
 import { Link } from 'wouter';
-import { api } from '../api';
 import { useFormat } from '../format';
 import { useText } from '../messages';
 import { lastDays, useStats } from '../overview/queries';
-import { QueryState } from '../parts/query-state';
 import { oneOf } from '../records';
+import { Department } from '../usage/department';
 import { DepartmentsSince, UserName } from '../usage/holder';
 import { SpendDays } from '../usage/spend-days';
 
@@ -267,44 +263,5 @@ function Split({ days }: { days: number }) {
         </div>
       )}
     </Panel>
-  );
-}
-
-/** One department's people and spend, today and this month. */
-function Department({ name, onClose }: { name: string; onClose: () => void }) {
-  const { t, number } = useText();
-  const format = useFormat();
-  const usage = useQuery({
-    queryKey: ['usage', 'department', name],
-    queryFn: () => unwrap(api.GET('/usage/dept/{dept}', { params: { path: { dept: name } } })),
-  });
-  return (
-    <Dialog open onClose={onClose} title={name}>
-      <QueryState query={usage}>
-        {(data) => (
-          <div className="space-y-4">
-            <Facts
-              rows={[
-                { name: t('overview.employees'), value: number(data.users) },
-                {
-                  name: t('overview.today'),
-                  value: `${format.money(data.today.cost_usd)} · ${format.short(data.today.total_tokens)}`,
-                },
-                {
-                  name: t('usage.month'),
-                  value: `${format.money(data.month.cost_usd)} · ${format.short(data.month.total_tokens)}`,
-                },
-              ]}
-            />
-            <Link
-              href={`/users?department=${encodeURIComponent(name)}`}
-              className="rounded text-sm font-medium text-accent hover:underline"
-            >
-              {t('usage.toPeople')}
-            </Link>
-          </div>
-        )}
-      </QueryState>
-    </Dialog>
   );
 }

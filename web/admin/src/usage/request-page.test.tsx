@@ -31,6 +31,7 @@ const LITTLE = {
   instance_name: 'of-nobody',
   instance_id: null,
   user_email: '',
+  former_employee: false,
   model: 'gpt-4o',
   asked_model: '',
   provider: 'ch-1',
@@ -135,4 +136,13 @@ it('shows what is known, zeros among it', async () => {
   expect(factOf(en['request.key'])).toBe('…7f3a');
   expect(factOf(en['requests.error'])).toBeUndefined();
   expect(document.querySelector('a[href="/instances?open=a0"]')?.textContent).toBe('Pearl');
+});
+
+it('marks somebody who has left', async () => {
+  await draw({ ...LITTLE, user_email: 'rosa@example.com' });
+  expect(factOf(en['requests.user'])).toBe('rosa@example.com');
+  act(() => root.unmount());
+  root = createRoot(document.body.firstElementChild ?? document.body);
+  await draw({ ...LITTLE, user_email: 'rosa@example.com', former_employee: true });
+  expect(factOf(en['requests.user'])).toBe(`rosa@example.com ${en['usage.former']}`);
 });

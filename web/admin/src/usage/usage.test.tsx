@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { dictionaries } from '../messages';
 import { en } from '../messages/en';
 import Breakdown from './breakdown';
+import { Department } from './department';
 import { SpendDays } from './spend-days';
 
 const answers = new Map<string, unknown>();
@@ -37,7 +38,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-async function draw(page: ReactNode) {
+async function draw(page: ReactNode, seen = 'tbody tr') {
   const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   act(() =>
     root.render(
@@ -48,7 +49,7 @@ async function draw(page: ReactNode) {
       </QueryClientProvider>,
     ),
   );
-  await vi.waitFor(() => expect(document.querySelector('tbody tr')).not.toBeNull());
+  await vi.waitFor(() => expect(document.querySelector(seen)).not.toBeNull());
 }
 
 it('says of a day that could not be compared that it is unknown', async () => {
@@ -86,4 +87,19 @@ it('names the groupings, a former employee and what nobody had', async () => {
   expect(rows[0]).toContain('rosa@example.com');
   expect(rows[0]).toContain(en['usage.former']);
   expect(rows[1]).toContain(en['usage.unassigned']);
+});
+
+it('says of a department since when departments are recorded', async () => {
+  const used = { cost_usd: 1.5, total_tokens: 10 };
+  const research = { department: 'Research', users: 2, today: used, month: used, daily: [] };
+  answers.set('/usage/dept/{dept}', { ...research, departments_since: '2026-11-10T09:30:00.000Z' });
+  await draw(<Department name="Research" onClose={() => undefined} />, 'dt');
+  const [said] = en['usage.departmentsSince'].split('{time}');
+  expect(document.body.textContent).toContain(said);
+  expect(document.body.textContent).toContain('2026');
+  act(() => root.unmount());
+  root = createRoot(document.body.firstElementChild ?? document.body);
+  answers.set('/usage/dept/{dept}', { ...research, departments_since: null });
+  await draw(<Department name="Research" onClose={() => undefined} />, 'dt');
+  expect(document.body.textContent).not.toContain(said);
 });
