@@ -35,7 +35,7 @@ fn counted(rows: &[Request]) -> i64 {
     rows.iter().map(|row| row.prompt_tokens + row.completion_tokens).sum()
 }
 
-/// Runs each case in each protocol, on both databases.
+/// Runs each case in each protocol that streams, on both databases.
 macro_rules! on_every_wire {
     ($($name:ident)*) => {
         on_every_wire!(@ chat Wire::Chat, $($name)*);
@@ -64,6 +64,14 @@ on_every_wire! {
     a_provider_that_hangs_is_given_up_and_counted_by_what_is_reserved
     hidden_thinking_is_counted_in_the_middle_of_a_stream
     streams_left_at_any_byte_are_counted
+    one_request_crosses_a_quota_and_no_more
+}
+
+// What is not about streams.
+on_every_wire! {@ embeddings Wire::Embeddings,
+    requests_left_before_their_answer_are_counted
+    whoever_stays_pays_for_all_that_a_provider_bills_without_telling
+    a_provider_that_hangs_is_given_up_and_counted_by_what_is_reserved
     one_request_crosses_a_quota_and_no_more
 }
 
@@ -161,9 +169,9 @@ async fn a_provider_that_never_tells_is_counted_by_what_is_reserved(wire: Wire, 
 
 async fn whoever_stays_pays_for_all_that_a_provider_bills_without_telling(wire: Wire, database: Database) -> Site {
     let (biller, site, client) = with(wire, database, Manner { tells: false, ..Manner::default() }, |_| ()).await;
-    let text = "a ".repeat(5_000);
-    assert_eq!(client.chat(&wire.ask(wire.model(), &text)).await.status, 200);
-    assert_eq!(client.chat(&wire.streamed(wire.model(), &text)).await.status, 200);
+    for question in wire.questions(&"a ".repeat(5_000)) {
+        assert_eq!(client.chat(&question).await.status, 200);
+    }
     let rows = site.rows().await;
     let (counted, billed) = (counted(&rows), biller.billed());
     assert!(counted >= billed, "{counted} of {billed}");
@@ -177,17 +185,14 @@ async fn a_provider_that_hangs_is_given_up_and_counted_by_what_is_reserved(wire:
         options.timing.read_on.time = Duration::from_millis(300);
     })
     .await;
-    for (left, question) in
-        [wire.ask(wire.model(), &"a ".repeat(5_000)), wire.streamed(wire.model(), &"a ".repeat(5_000))]
-            .iter()
-            .enumerate()
-    {
+    let questions = wire.questions(&"a ".repeat(5_000));
+    for (left, question) in questions.iter().enumerate() {
         let stream = client.post_only(question).await;
         biller.accepted(left + 1).await;
         drop(stream);
     }
-    biller.left(2).await;
-    let rows = site.rows_until(2).await;
+    biller.left(questions.len()).await;
+    let rows = site.rows_until(questions.len()).await;
     let (counted, billed) = (counted(&rows), biller.billed());
     assert!(counted >= billed, "{counted} of {billed}");
     assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
@@ -224,6 +229,7 @@ async fn hidden_thinking_is_counted_in_the_middle_of_a_stream(wire: Wire, databa
         Wire::Chat => question["reasoning_effort"] = json!("medium"),
         Wire::Messages => question["thinking"] = json!({"type": "enabled", "budget_tokens": 8192}),
         Wire::Responses => question["reasoning"] = json!({"effort": "medium"}),
+        Wire::Embeddings => unreachable!("nobody thinks there"),
     }
     let mut stream = client.open(&question).await;
     stream.until("word").await;

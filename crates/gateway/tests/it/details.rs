@@ -16,7 +16,7 @@ fn kinds(row: &Request) -> [Option<i64>; 4] {
 /// What `Wire::usage` says of 100 tokens in and 40 out.
 fn reported(wire: Wire) -> [Option<i64>; 4] {
     match wire {
-        Wire::Chat => [None; 4],
+        Wire::Chat | Wire::Embeddings => [None; 4],
         Wire::Messages => [Some(100), Some(50), Some(25), None],
         Wire::Responses => [Some(100), Some(50), None, Some(20)],
     }
@@ -26,7 +26,7 @@ async fn site_of(database: Database, wire: Wire, usual: Act) -> (Provider, Site)
     let provider = Provider::start(usual).await;
     let options = match wire {
         Wire::Messages => Options::with(Some(&provider), None, None),
-        Wire::Chat | Wire::Responses => Options::with(None, Some(&provider), None),
+        Wire::Chat | Wire::Responses | Wire::Embeddings => Options::with(None, Some(&provider), None),
     };
     (provider, Site::start(database, options).await)
 }

@@ -194,7 +194,9 @@ impl Call<'_> {
     async fn whole(&mut self) -> Option<()> {
         self.pass(self.manner.gate.clone()).await?;
         let text = self.manner.word.repeat(self.manner.words.unwrap());
-        self.bill(self.manner.thinking + tokens(text.len()));
+        // A vector costs nothing beside its text.
+        let written = if self.wire == Wire::Embeddings { 0 } else { tokens(text.len()) };
+        self.bill(self.manner.thinking + written);
         let usage = self.manner.tells.then(|| self.usage());
         let body = self.wire.whole(&text, usage).to_string();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ";

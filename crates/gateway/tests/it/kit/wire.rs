@@ -1,5 +1,5 @@
-//! What the three protocols with an answer look like on the wire, by the providers' public documentation: a question, an
-//! answer, and a stream, each with its usage.
+//! What the protocols that cost something look like on the wire, by the providers' public documentation: a question, an
+//! answer, and a stream where there is one, each with its usage.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,14 @@ pub enum Wire {
     Chat,
     Messages,
     Responses,
+    /// Has no words, and so no stream.
+    Embeddings,
 }
 
+const NO_STREAM: &str = "embeddings are not streamed";
+
 impl Wire {
+    /// Those with an answer in words.
     pub const ALL: [Wire; 3] = [Wire::Chat, Wire::Messages, Wire::Responses];
 
     pub fn path(self) -> &'static str {
@@ -19,18 +24,19 @@ impl Wire {
             Wire::Chat => "/v1/chat/completions",
             Wire::Messages => "/v1/messages",
             Wire::Responses => "/v1/responses",
+            Wire::Embeddings => "/v1/embeddings",
         }
     }
 
     /// The protocol of a path, with or without a query.
     pub fn at(path: &str) -> Option<Wire> {
-        Wire::ALL.into_iter().find(|wire| path.split('?').next() == Some(wire.path()))
+        Wire::ALL.into_iter().chain([Wire::Embeddings]).find(|wire| path.split('?').next() == Some(wire.path()))
     }
 
     /// A model whose provider speaks it.
     pub fn model(self) -> &'static str {
         match self {
-            Wire::Chat | Wire::Responses => "gpt-4o",
+            Wire::Chat | Wire::Responses | Wire::Embeddings => "gpt-4o",
             Wire::Messages => "claude-opus-4-6",
         }
     }
@@ -38,7 +44,7 @@ impl Wire {
     /// A question of the usual kind. It names no limit for the answer.
     pub fn ask(self, model: &str, text: &str) -> Value {
         match self {
-            Wire::Responses => json!({"model": model, "input": text}),
+            Wire::Responses | Wire::Embeddings => json!({"model": model, "input": text}),
             _ => json!({"model": model, "messages": [{"role": "user", "content": text}]}),
         }
     }
@@ -49,10 +55,19 @@ impl Wire {
         question
     }
 
+    /// A question for a whole answer, and one for a stream where there is one.
+    pub fn questions(self, text: &str) -> Vec<Value> {
+        let whole = self.ask(self.model(), text);
+        match self {
+            Wire::Embeddings => vec![whole],
+            _ => vec![whole, self.streamed(self.model(), text)],
+        }
+    }
+
     /// The text of a question.
     pub fn text_of(self, question: &Value) -> String {
         let text = match self {
-            Wire::Responses => &question["input"],
+            Wire::Responses | Wire::Embeddings => &question["input"],
             _ => &question["messages"][0]["content"],
         };
         text.as_str().unwrap_or_default().to_owned()
@@ -70,6 +85,7 @@ impl Wire {
             }
             Wire::Responses => json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": input / 2},
                 "output_tokens": output, "output_tokens_details": {"reasoning_tokens": output / 2}, "total_tokens": input + output}),
+            Wire::Embeddings => json!({"prompt_tokens": input, "total_tokens": input}),
         }
     }
 
@@ -82,6 +98,9 @@ impl Wire {
                 "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}),
             Wire::Responses => json!({"id": "resp_1", "object": "response", "status": "completed",
                 "output": [{"type": "message", "content": [{"type": "output_text", "text": text}]}]}),
+            Wire::Embeddings => {
+                json!({"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]})
+            }
         };
         if let Some((input, output)) = usage {
             answer["usage"] = self.usage(input, output);
@@ -99,7 +118,7 @@ impl Wire {
     /// The events before the first word. The usage of the input is sent here, where the protocol does.
     pub fn beginning(self, input: Option<i64>) -> Vec<String> {
         let events = match self {
-            Wire::Chat => vec![],
+            Wire::Chat | Wire::Embeddings => vec![],
             Wire::Messages => {
                 let mut message = json!({"id": "msg_1", "type": "message", "content": [], "stop_reason": null});
                 if let Some(input) = input {
@@ -122,7 +141,7 @@ impl Wire {
     /// The events by which thinking begins that nobody sees.
     pub fn thinking(self) -> Vec<String> {
         let events = match self {
-            Wire::Chat => vec![],
+            Wire::Chat | Wire::Embeddings => vec![],
             Wire::Messages => {
                 vec![
                     json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}}),
@@ -142,6 +161,7 @@ impl Wire {
                 json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}})
             }
             Wire::Responses => json!({"type": "response.output_text.delta", "delta": word, "sequence_number": 1}),
+            Wire::Embeddings => unreachable!("{NO_STREAM}"),
         })
     }
 
@@ -158,6 +178,7 @@ impl Wire {
             },
             Wire::Responses => json!({"type": "response.completed", "sequence_number": 2,
                 "response": {"id": "resp_1", "status": "completed", "usage": counts}}),
+            Wire::Embeddings => unreachable!("{NO_STREAM}"),
         })
     }
 
@@ -167,6 +188,7 @@ impl Wire {
             Wire::Chat => "finish_reason",
             Wire::Messages => "stop_reason\":\"end_turn",
             Wire::Responses => "response.completed",
+            Wire::Embeddings => unreachable!("{NO_STREAM}"),
         }
     }
 
@@ -179,7 +201,7 @@ impl Wire {
                 usage.into_iter().chain(["data: [DONE]\n\n".to_owned()]).collect()
             }
             Wire::Messages => vec![self.event(&json!({"type": "message_stop"}))],
-            Wire::Responses => vec![],
+            Wire::Responses | Wire::Embeddings => vec![],
         }
     }
 
