@@ -208,10 +208,11 @@ async fn month(who: Employee, api: State) -> Answer<LastDays> {
     let first = first_day(&api.app, days);
     let (own, fresh) = own(&api, &who, None).await?;
     let daily = own.days(&api.app, first, false).await?;
-    let mut total = llm::usage::Sums::default();
-    daily.iter().for_each(|day| total += day.sums);
     let models = own.models(&api.app, first).await?;
     let instances = own.instances(&api.app, first).await?;
+    // Days and models leave out what is less than a unit; instances have all of it.
+    let mut total = llm::usage::Sums::default();
+    instances.iter().for_each(|(_, _, sums)| total += *sums);
     let former = Own::former(&api.app, &who.0.id, None).await?.since(&api.app, first).await?;
     Ok(Data(LastDays {
         days,

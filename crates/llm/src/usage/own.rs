@@ -177,18 +177,18 @@ impl Own {
     /// Days with requests since `first`, newest first; with `fill`, the days without any too.
     pub async fn days(&self, app: &App, first: Date, fill: bool) -> Result<Vec<Day>> {
         let mut days: BTreeMap<Date, Sums> = BTreeMap::new();
-        if fill {
-            let today = app.zone.date(app.clock.now());
-            days.extend(
-                first.series(jiff::Span::new().days(1)).take_while(|d| *d <= today).map(|d| (d, Sums::default())),
-            );
-        }
         for (_, groups) in self.groups(app, Some(first), None).await? {
             for group in groups {
                 let Ok(date) = group.date.parse::<Date>() else { continue };
-                if group.sums.requests > 0 || group.sums.quota() != 0 {
-                    *days.entry(date).or_default() += group.sums;
-                }
+                *days.entry(date).or_default() += group.sums;
+            }
+        }
+        // Only the sums of a day are rounded: a refund of less than a unit counts, too.
+        days.retain(|_, sums| sums.requests > 0 || sums.quota() != 0);
+        if fill {
+            let today = app.zone.date(app.clock.now());
+            for date in first.series(jiff::Span::new().days(1)).take_while(|date| *date <= today) {
+                days.entry(date).or_default();
             }
         }
         Ok(days.into_iter().rev().map(|(date, sums)| Day { date, sums }).collect())

@@ -8,14 +8,23 @@ use serde_json::{Value, json};
 use store::request_log::NewRequest;
 use store::request_log::RequestType;
 
-use super::{Bound, World};
+use super::{Bound, World, rest_of};
+
+/// Billionths of a dollar per unit of a quota.
+const NANO: i64 = 2_000;
+
+/// What a row costs exactly, in billionths of a dollar.
+fn nano(row: &NewRequest) -> i64 {
+    row.quota * NANO + rest_of(row)
+}
 
 #[derive(Clone, Copy, Default)]
 pub struct Sum {
     requests: i64,
     prompt: i64,
     completion: i64,
-    quota: i64,
+    /// The exact cost in billionths of a dollar.
+    nano: i64,
     /// Known input, read from a cache, written into it, thinking.
     parts: [i64; 4],
 }
@@ -29,7 +38,7 @@ impl Sum {
                     sum.requests += 1;
                     sum.prompt += row.prompt_tokens;
                     sum.completion += row.completion_tokens;
-                    sum.quota += row.quota;
+                    sum.nano += nano(row);
                     let detail = &row.detail;
                     let parts = [
                         detail.known_input_tokens,
@@ -39,7 +48,7 @@ impl Sum {
                     ];
                     sum.parts.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part.unwrap_or(0));
                 }
-                RequestType::REFUND => sum.quota -= row.quota,
+                RequestType::REFUND => sum.nano -= nano(row),
                 _ => {}
             }
         }
@@ -47,7 +56,12 @@ impl Sum {
     }
 
     fn counts(self) -> bool {
-        self.requests > 0 || self.quota != 0
+        self.requests > 0 || self.quota() != 0
+    }
+
+    /// Units, rounded once.
+    fn quota(self) -> i64 {
+        (self.nano + NANO / 2).div_euclid(NANO)
     }
 
     fn tokens(self) -> i64 {
@@ -55,7 +69,7 @@ impl Sum {
     }
 
     fn usd(self) -> f64 {
-        (self.quota * 2) as f64 / 1e6
+        (self.quota() * 2) as f64 / 1e6
     }
 
     pub fn shown(self) -> Value {
@@ -376,7 +390,8 @@ impl World<'_> {
                     item["user_email"],
                     item["former_employee"],
                     item["tokens_in"],
-                    item["cost"]
+                    item["cost"],
+                    item["cost_exact"]
                 ]));
             }
             let name = |r: &NewRequest| match r.token_name.as_str() {
@@ -386,8 +401,9 @@ impl World<'_> {
             };
             let show = |r: &&&NewRequest| {
                 let usd = (r.quota * 2) as f64 / 1e6;
+                let exact = format!("{}.{:09}", nano(r) / 1_000_000_000, nano(r) % 1_000_000_000);
                 let former = self.holder(r).is_some_and(|bound| self.people[bound.user].has_left);
-                json!([self.zone().show(r.created_at), name(r), email(r), former, r.prompt_tokens, usd])
+                json!([self.zone().show(r.created_at), name(r), email(r), former, r.prompt_tokens, usd, exact])
             };
             if expected.len() <= 200 {
                 let mut expected: Vec<Value> = expected.iter().map(show).collect();
