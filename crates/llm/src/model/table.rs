@@ -33,12 +33,12 @@ pub struct Row {
     pub reasoning: Option<bool>,
     pub tools: Option<bool>,
     pub rates: Vec<TierRate>,
-    pub source: Origin,
+    pub source: Citation,
 }
 
 /// Where facts were read, and when.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Origin {
+pub struct Citation {
     pub url: String,
     pub date: String,
 }
@@ -162,7 +162,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    sources: HashMap<String, Origin>,
+    sources: HashMap<String, Citation>,
     models: Vec<FileRow>,
 }
 
@@ -207,7 +207,7 @@ fn parse(json: &str) -> Result<Vec<Row>> {
     file.models.into_iter().map(|row| read(row, &file.sources)).collect()
 }
 
-fn read(row: FileRow, sources: &HashMap<String, Origin>) -> Result<Row> {
+fn read(row: FileRow, sources: &HashMap<String, Citation>) -> Result<Row> {
     let wrong = |what: &str| Error::internal(format!("the table of models, {}: {what}", row.name));
     let rates = row.prices.iter().map(|rate| {
         let price =
