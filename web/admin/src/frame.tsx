@@ -1,6 +1,6 @@
 // The frame around every signed-in page of the console: navigation, search, live state, and what may open over any page.
 import { SideShell } from '@tidepool/shared/shell/shell';
-import { useCommandKey } from '@tidepool/shared/ui/command-key';
+import { useCommandKey, usePaletteText } from '@tidepool/shared/ui/command-key';
 import { Toaster } from '@tidepool/shared/ui/toast';
 import { Search } from 'lucide-react';
 import { lazy, Suspense, useCallback, useState, type ReactNode } from 'react';
@@ -19,6 +19,8 @@ export default function Frame({ children }: { children: ReactNode }) {
   const me = useMe();
   const items = useNavigation();
   const [searching, setSearching] = useState(false);
+  const close = useCallback(() => setSearching(false), []);
+  const typed = usePaletteText(searching, close);
   useCommandKey(useCallback(() => setSearching((before) => !before), []));
   const tools = (
     <div className="flex items-center gap-1">
@@ -48,7 +50,7 @@ export default function Frame({ children }: { children: ReactNode }) {
       </SideShell>
       <Suspense fallback={null}>
         <TaskDrawer />
-        {searching && <Palette onClose={() => setSearching(false)} />}
+        {searching && <Palette {...typed} onClose={close} />}
       </Suspense>
       <Toaster />
     </LiveProvider>

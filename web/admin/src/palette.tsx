@@ -3,9 +3,10 @@ import { useQueries } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { useLogout } from '@tidepool/shared/account/use-logout';
 import { setTheme } from '@tidepool/shared/theme';
+import type { PaletteText } from '@tidepool/shared/ui/command-key';
 import { CommandPalette, type Command } from '@tidepool/shared/ui/command-palette';
 import { Bot, ListChecks, LogOut, Moon, Plus, Server, Sun, Upload, UserRound } from 'lucide-react';
-import { useDeferredValue, useState } from 'react';
+import { useDeferredValue } from 'react';
 import { useLocation } from 'wouter';
 import { api } from './api';
 import { useRights } from './me';
@@ -16,10 +17,13 @@ import { useOpenTask } from './task-drawer';
 
 const EACH = 5;
 
-export default function Palette({ onClose }: { onClose: () => void }) {
+interface PaletteProps extends PaletteText {
+  onClose: () => void;
+}
+
+export default function Palette({ text, onText, onReady, onClose }: PaletteProps) {
   const { t } = useText();
   const [, navigate] = useLocation();
-  const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
   const found = useFound(wanted);
   const pages = useNavigation();
@@ -51,7 +55,8 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       placeholder={t('palette.placeholder')}
       text={text}
-      onText={setText}
+      onText={onText}
+      onReady={onReady}
       busy={found.busy}
       groups={[
         ...found.groups,

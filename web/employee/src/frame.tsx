@@ -1,6 +1,6 @@
 // The frame around every signed-in page of the employee app; the list names the pages that exist.
 import { HeaderShell } from '@tidepool/shared/shell/shell';
-import { useCommandKey } from '@tidepool/shared/ui/command-key';
+import { useCommandKey, usePaletteText } from '@tidepool/shared/ui/command-key';
 import { Toaster } from '@tidepool/shared/ui/toast';
 import { Search } from 'lucide-react';
 import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
@@ -24,6 +24,8 @@ export default function Frame({ children }: { children: ReactNode }) {
     if (!wishNewChat()) navigate('/');
   }, [navigate]);
 
+  const close = useCallback(() => setOpen(null), []);
+  const typed = usePaletteText(open === 'palette', close);
   useCommandKey(useCallback(() => setOpen('palette'), []));
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -65,9 +67,9 @@ export default function Frame({ children }: { children: ReactNode }) {
       <Toaster />
       <Suspense fallback={null}>
         {open === 'palette' && (
-          <Palette onClose={() => setOpen(null)} onHelp={() => setOpen('help')} onNewChat={newChat} />
+          <Palette {...typed} onClose={close} onHelp={() => setOpen('help')} onNewChat={newChat} />
         )}
-        {open === 'help' && <Help onClose={() => setOpen(null)} />}
+        {open === 'help' && <Help onClose={close} />}
       </Suspense>
     </HeaderShell>
   );

@@ -4,26 +4,26 @@ import { useLogout } from '@tidepool/shared/account/use-logout';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { LANGUAGE_NAMES, LANGUAGES } from '@tidepool/shared/i18n/language';
 import { setTheme, THEMES } from '@tidepool/shared/theme';
+import type { PaletteText } from '@tidepool/shared/ui/command-key';
 import { CommandPalette, type Command } from '@tidepool/shared/ui/command-palette';
 import { Bot, Keyboard, Languages, LogOut, MessageSquareText, SquarePen, SunMoon } from 'lucide-react';
-import { useDeferredValue, useState } from 'react';
+import { useDeferredValue } from 'react';
 import { useLocation } from 'wouter';
 import { api } from './api';
 import { useInstances } from './instances-query';
 import { useText } from './messages';
 import { PAGES } from './navigation';
 
-interface PaletteProps {
+interface PaletteProps extends PaletteText {
   onClose: () => void;
   onHelp: () => void;
   onNewChat: () => void;
 }
 
-export default function Palette({ onClose, onHelp, onNewChat }: PaletteProps) {
+export default function Palette({ text, onText, onReady, onClose, onHelp, onNewChat }: PaletteProps) {
   const { t, language, setLanguage } = useText();
   const [, navigate] = useLocation();
   const logout = useLogout();
-  const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
   const instances = useInstances();
   const found = useFound(wanted);
@@ -75,7 +75,8 @@ export default function Palette({ onClose, onHelp, onNewChat }: PaletteProps) {
       onClose={onClose}
       placeholder={t('palette.placeholder')}
       text={text}
-      onText={setText}
+      onText={onText}
+      onReady={onReady}
       busy={found.isFetching}
       groups={[
         { label: t('palette.assistants'), commands: matching(assistants) },

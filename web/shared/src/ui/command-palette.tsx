@@ -23,12 +23,14 @@ interface PaletteProps {
   placeholder: string;
   text: string;
   onText: (text: string) => void;
+  /** Called when its field has the focus. */
+  onReady?: () => void;
   groups: readonly CommandGroup[];
   busy?: boolean;
 }
 
 export function CommandPalette(props: PaletteProps) {
-  const { open, onClose, placeholder, text, onText, groups, busy = false } = props;
+  const { open, onClose, placeholder, text, onText, onReady, groups, busy = false } = props;
   const { t } = useI18n();
   const id = useId();
   const [at, setAt] = useState(0);
@@ -86,6 +88,7 @@ export function CommandPalette(props: PaletteProps) {
                 onText(event.target.value);
                 setAt(0);
               }}
+              onFocus={onReady}
               onKeyDown={keys}
               className="min-h-13 w-full bg-transparent text-base outline-none placeholder:text-muted focus-visible:shadow-none focus-visible:outline-none"
             />
