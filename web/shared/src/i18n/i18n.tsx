@@ -1,7 +1,7 @@
 // Gives components their texts, locale and formats, and changes the language while the page is open.
 import { createContext, use, useCallback, useMemo, useState, type ReactNode } from 'react';
 import type { en } from './en';
-import { initialLanguage, LOCALES, storeLanguage, type Language } from './language';
+import { initialLanguage, localeOf, LOCALES, storeLanguage, type Language } from './language';
 import { fill, type Messages, type Values } from './translate';
 
 export type SharedKey = keyof typeof en;
@@ -63,7 +63,7 @@ export function I18nProvider({ dictionaries, initial, children }: ProviderProps)
 
   const value = useMemo<I18n<string>>(() => {
     const { language, messages } = loaded;
-    const locale = LOCALES[language];
+    const locale = localeOf(language);
     const format = new Intl.NumberFormat(locale);
     return {
       language,
