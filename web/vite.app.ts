@@ -5,6 +5,16 @@ import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
+/** KaTeX offers each font in three formats; every browser that runs this app reads the smallest, and the binary carries what is named. */
+const woff2Only = {
+  name: 'woff2-only',
+  enforce: 'pre' as const,
+  transform(code: string, id: string) {
+    if (!/katex[^/]*\.css/.test(id)) return null;
+    return { code: code.replaceAll(/,url\([^)]*\.(?:woff|ttf)\) format\("[a-z]+"\)/g, ''), map: null };
+  },
+};
+
 /** `partBytes`: smaller parts that pages share are joined with their neighbours. */
 export function app(root: string, api: string, partBytes: number) {
   return defineConfig({
@@ -12,7 +22,7 @@ export function app(root: string, api: string, partBytes: number) {
     base: './',
     publicDir: path.resolve(root, '../shared/public'),
     resolve: { tsconfigPaths: true },
-    plugins: [react(), tailwindcss()],
+    plugins: [woff2Only, react(), tailwindcss()],
     build: {
       outDir: 'dist',
       emptyOutDir: true,

@@ -152,6 +152,7 @@ export const en = {
   'markdown.codeOf': 'Code: {language}',
   'markdown.copyCode': 'Copy the code',
   'markdown.table': 'Table',
+  'markdown.formula': 'Formula',
   'markdown.done': 'Done',
   'markdown.open': 'Open',
 

@@ -152,6 +152,7 @@ export const zh: Messages<Key> = {
   'markdown.codeOf': '代码：{language}',
   'markdown.copyCode': '复制代码',
   'markdown.table': '表格',
+  'markdown.formula': '公式',
   'markdown.done': '已完成',
   'markdown.open': '未完成',
 

@@ -75,6 +75,10 @@ describe('markdown', () => {
       'links that are defined later',
       'see [one] and [two]\n\ntext\n\n[one]: https://one.example\n\nmore\n\n[two]: https://two.example\n',
     ],
+    [
+      'formulas',
+      'a \\(x^2\\) b\n\n\\[\nx_1\n=\n- y\n\n\\]\n\n\\[\na\n=\n- b\n+ c\n\\]\nend\n$$\ny\n$$\n\n\\[ z \\]\n',
+    ],
     ['Windows line ends', '# a\r\n\r\nb\r\nc\r\n\r\n- d\r\n- e\r\n\r\nf'],
   ])('a growing text is read as the whole: %s', (_, source) => {
     const text = source.repeat(3);

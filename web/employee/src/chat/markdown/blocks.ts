@@ -1,5 +1,6 @@
 // Markdown as a list of blocks with stable identity: while a reply grows, only its end is read and drawn anew.
-import { lexer, type Token, type Tokens } from 'marked';
+import type { Token, Tokens } from 'marked';
+import { lexer } from './math';
 
 export interface Block {
   /** The block's own source; equal sources draw equal, as far as they know the same definitions. */
@@ -36,11 +37,11 @@ export class GrowingMarkdown {
     if (text === this.text) return this.drawn;
     if (this.links > 0 || !text.startsWith(this.text)) this.restart();
     this.text = text;
-    let tokens = lexer(text.slice(this.at), OPTIONS);
+    let tokens = lexer(text.slice(this.at));
     if (Object.keys(tokens.links).length > 0 && this.at > 0) {
       this.restart();
       this.text = text;
-      tokens = lexer(text, OPTIONS);
+      tokens = lexer(text);
     }
     this.links = Object.keys(tokens.links).length;
     let open = tokens.length;
@@ -81,8 +82,6 @@ export class GrowingMarkdown {
     });
   }
 }
-
-const OPTIONS = { gfm: true, breaks: false };
 
 const isDrawn = (token: Token | undefined) => token?.type !== 'space' && token?.type !== 'def';
 

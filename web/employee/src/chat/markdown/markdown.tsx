@@ -4,6 +4,9 @@ import { memo, useState, type ReactNode } from 'react';
 import { useText } from '../../messages';
 import { GrowingMarkdown, safeHref, unescaped, type Block, type Part } from './blocks';
 import { CodeBlock } from './code-block';
+import { Formula } from './formula';
+import { isMath, type MathToken } from './math';
+import { Scroller } from './scroller';
 
 /** `growing` while its last block may go on. */
 export default function Markdown({ text, growing = false }: { text: string; growing?: boolean }) {
@@ -83,6 +86,12 @@ function BlockToken({ token, level = 0, growing = false }: BlockTokenProps): Rea
       return <List list={token as Tokens.List} />;
     case 'table':
       return <Table table={token as Tokens.Table} />;
+    case 'math':
+      return isMath(token) ? (
+        <div>
+          <MathView {...token} />
+        </div>
+      ) : null;
     case 'hr':
       return <hr />;
     case 'html':
@@ -119,9 +128,7 @@ function TaskMark({ done }: { done: boolean }) {
 function Table({ table }: { table: Tokens.Table }) {
   const { t } = useText();
   return (
-    // Wide tables scroll inside themselves, by keyboard too.
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls has to be reachable
-    <div role="region" aria-label={t('markdown.table')} tabIndex={0} className="overflow-x-auto">
+    <Scroller role="region" label={t('markdown.table')}>
       <table>
         <thead>
           <tr>
@@ -144,8 +151,13 @@ function Table({ table }: { table: Tokens.Table }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroller>
   );
+}
+
+function MathView({ raw, tex, display }: MathToken) {
+  if (tex === null) return <span className="whitespace-pre-wrap">{raw.trim()}</span>;
+  return <Formula source={raw} tex={tex} display={display} />;
 }
 
 function Inline({ tokens }: { tokens: readonly Token[] | undefined }) {
@@ -174,6 +186,8 @@ function InlineToken({ token }: { token: Token }): ReactNode {
       );
     case 'codespan':
       return <code>{unescaped((token as Tokens.Codespan).text)}</code>;
+    case 'math':
+      return isMath(token) ? <MathView {...token} /> : null;
     case 'br':
       return <br />;
     case 'escape':
