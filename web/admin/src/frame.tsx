@@ -1,18 +1,21 @@
 // The frame around every signed-in page of the console: navigation, search, live state, and what may open over any page.
+import { lazyPart } from '@tidepool/shared/lazy-part';
+import { Nothing } from '@tidepool/shared/shell/away';
+import { CloseAway } from '@tidepool/shared/shell/close-away';
 import { SideShell } from '@tidepool/shared/shell/shell';
 import { useCommandKey, usePaletteText } from '@tidepool/shared/ui/command-key';
 import { Toaster } from '@tidepool/shared/ui/toast';
 import { Search } from 'lucide-react';
-import { lazy, Suspense, useCallback, useState, type ReactNode } from 'react';
+import { Suspense, useCallback, useState, type ReactNode } from 'react';
 import { LiveButton, LiveProvider } from './live';
 import { useMe } from './me';
 import { useText } from './messages';
 import { useNavigation } from './navigation';
 import { ReadablePage } from './parts/allowed';
 
-const Palette = lazy(() => import('./palette'));
-const ResetBanner = lazy(() => import('@tidepool/shared/account/second-factor/reset-banner'));
-const TaskDrawer = lazy(async () => ({ default: (await import('./task-drawer')).TaskDrawer }));
+const Palette = lazyPart(() => import('./palette'), CloseAway);
+const ResetBanner = lazyPart(() => import('@tidepool/shared/account/second-factor/reset-banner'), Nothing);
+const TaskDrawer = lazyPart(async () => ({ default: (await import('./task-drawer')).TaskDrawer }), Nothing);
 
 export default function Frame({ children }: { children: ReactNode }) {
   const { t } = useText();

@@ -1,18 +1,21 @@
 // The frame around every signed-in page of the employee app; the list names the pages that exist.
+import { lazyPart } from '@tidepool/shared/lazy-part';
+import { Nothing } from '@tidepool/shared/shell/away';
+import { CloseAway } from '@tidepool/shared/shell/close-away';
 import { HeaderShell } from '@tidepool/shared/shell/shell';
 import { useCommandKey, usePaletteText } from '@tidepool/shared/ui/command-key';
 import { Toaster } from '@tidepool/shared/ui/toast';
 import { Search } from 'lucide-react';
-import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
+import { Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
 import { useLocation } from 'wouter';
 import { useText } from './messages';
 import { PAGES } from './navigation';
 import { useProfile } from './profile-query';
 import { isShortcut, wishNewChat } from './shortcuts';
 
-const Palette = lazy(() => import('./palette'));
-const Help = lazy(() => import('./help'));
-const ResetBanner = lazy(() => import('@tidepool/shared/account/second-factor/reset-banner'));
+const Palette = lazyPart(() => import('./palette'), CloseAway);
+const Help = lazyPart(() => import('./help'), CloseAway);
+const ResetBanner = lazyPart(() => import('@tidepool/shared/account/second-factor/reset-banner'), Nothing);
 
 export default function Frame({ children }: { children: ReactNode }) {
   const { t } = useText();

@@ -2,19 +2,20 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { exact } from '@tidepool/shared/i18n/time';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Facts, Panel } from '@tidepool/shared/ui/panel';
 import { toast } from '@tidepool/shared/ui/toast';
-import { lazy, Suspense, useState } from 'react';
+import { Suspense, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useRights } from '../me';
 import type { Model } from '../records';
 import { useModelText, type ModelKey } from './model-texts';
 
-const ModelForm = lazy(() => import('./model-form'));
+const ModelForm = lazyPart(() => import('./model-form'));
 
 const KINDS = [
   ['input', 'model.input'],

@@ -2,6 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Badge } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
@@ -11,7 +12,7 @@ import { Panel } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { toast } from '@tidepool/shared/ui/toast';
 import { GitCompare, Plus, RefreshCw } from 'lucide-react';
-import { lazy, Suspense, useState } from 'react';
+import { Suspense, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useRights } from '../me';
@@ -22,9 +23,9 @@ import { useModels } from '../parts/models';
 import type { Model } from '../records';
 
 // What opens over the list is loaded when it is opened: a page's first load has a limit.
-const ModelForm = lazy(() => import('./model-form'));
-const ModelPanel = lazy(() => import('./model-panel'));
-const ModelCompare = lazy(() => import('./model-compare'));
+const ModelForm = lazyPart(() => import('./model-form'));
+const ModelPanel = lazyPart(() => import('./model-panel'));
+const ModelCompare = lazyPart(() => import('./model-compare'));
 
 /** The server keeps prices in billionths of a dollar. */
 const NUMBERS = { price_per_1k: { min: 0, max: 1_000_000, decimals: 9 } };

@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Page } from '@tidepool/shared/shell/page';
 import type { Column } from '@tidepool/shared/table/columns';
 import { DataTable } from '@tidepool/shared/table/data-table';
@@ -13,7 +14,7 @@ import { Menu } from '@tidepool/shared/ui/menu';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { toast } from '@tidepool/shared/ui/toast';
 import { HeartPulse, Plus } from 'lucide-react';
-import { lazy, Suspense, useMemo, useState } from 'react';
+import { Suspense, useMemo, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { InstanceBatch, useBatches, type BatchKind } from '../instance/batches';
@@ -29,8 +30,10 @@ import { isOffered, RunsAs } from '../parts/runs-as';
 import { HEALTHS, oneOf, type Instance } from '../records';
 
 /** Opened often, but never first: its tabs would weigh on the list. */
-const InstancePanel = lazy(async () => ({ default: (await import('../instance/panel')).InstancePanel }));
-const CreateInstance = lazy(async () => ({ default: (await import('../instance/panel')).CreateInstance }));
+const InstancePanel = lazyPart(async () => ({ default: (await import('../instance/panel')).InstancePanel }));
+const CreateInstance = lazyPart(async () => ({
+  default: (await import('../instance/panel')).CreateInstance,
+}));
 
 const FILTERS = ['health_status', 'server_id', 'assigned', 'pooled'];
 const flag = (value: string | undefined) => (value === undefined ? undefined : value === 'true');

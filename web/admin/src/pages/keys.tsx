@@ -1,9 +1,10 @@
 // The sub keys with which assistants reach models, the models themselves, and the providers that answer for them.
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Page } from '@tidepool/shared/shell/page';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
 import { Skeleton } from '@tidepool/shared/ui/states';
 import { Tabs } from '@tidepool/shared/ui/tabs';
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
 import { KeyTable } from '../keys/keys';
 import { ModelTable } from '../keys/models';
 import { useRights } from '../me';
@@ -11,7 +12,7 @@ import { useText } from '../messages';
 import { Allowed } from '../parts/allowed';
 import { oneOf } from '../records';
 
-const ProviderList = lazy(async () => ({ default: (await import('../keys/providers')).ProviderList }));
+const ProviderList = lazyPart(async () => ({ default: (await import('../keys/providers')).ProviderList }));
 
 const TABS = ['keys', 'models', 'providers'] as const;
 

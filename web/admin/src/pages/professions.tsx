@@ -1,8 +1,9 @@
 // Professions, the pool of instances kept ready for them, and who has one now.
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Page } from '@tidepool/shared/shell/page';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
 import { Tabs } from '@tidepool/shared/ui/tabs';
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
 import { useRights } from '../me';
 import { useText } from '../messages';
 import { Allowed } from '../parts/allowed';
@@ -10,8 +11,8 @@ import { ProfessionTable } from '../profession/table';
 import { oneOf } from '../records';
 
 // Loaded when its tab is opened: a page's first load has a limit.
-const PoolTable = lazy(async () => ({ default: (await import('../profession/pool')).PoolTable }));
-const ClaimsTable = lazy(async () => ({ default: (await import('../profession/claims')).ClaimsTable }));
+const PoolTable = lazyPart(async () => ({ default: (await import('../profession/pool')).PoolTable }));
+const ClaimsTable = lazyPart(async () => ({ default: (await import('../profession/claims')).ClaimsTable }));
 
 const TABS = ['professions', 'pool', 'claims'] as const;
 const BODIES = { professions: ProfessionTable, pool: PoolTable, claims: ClaimsTable };

@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Page } from '@tidepool/shared/shell/page';
 import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
@@ -11,7 +12,7 @@ import { Facts, NotSet, Panel } from '@tidepool/shared/ui/panel';
 import { ErrorState, Skeleton } from '@tidepool/shared/ui/states';
 import { toast } from '@tidepool/shared/ui/toast';
 import { PackageCheck, Pencil, Trash2 } from 'lucide-react';
-import { lazy, Suspense, useState } from 'react';
+import { Suspense, useState } from 'react';
 import { useLocation, useParams } from 'wouter';
 import { api } from '../api';
 import { useMay } from '../me';
@@ -27,8 +28,8 @@ import { ConnectionTest } from '../server/test';
 import { useTaskToast } from '../task-drawer';
 
 // Loaded when it is opened: a page's first load has a limit.
-const Discovered = lazy(async () => ({ default: (await import('../server/discovered')).Discovered }));
-const ServerForm = lazy(async () => ({ default: (await import('../server/form')).ServerForm }));
+const Discovered = lazyPart(async () => ({ default: (await import('../server/discovered')).Discovered }));
+const ServerForm = lazyPart(async () => ({ default: (await import('../server/form')).ServerForm }));
 
 export default function ServerPage() {
   const { id } = useParams<{ id: string }>();

@@ -1,5 +1,6 @@
 // What the fleet used: a chart over time, and the same sum split by model, provider, instance, person or department.
 import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Page } from '@tidepool/shared/shell/page';
 import { saveFile, toCsv } from '@tidepool/shared/table/csv';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
@@ -12,7 +13,7 @@ import { Segmented } from '@tidepool/shared/ui/segmented';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { Download } from 'lucide-react';
-import { lazy, Suspense, useState } from 'react';
+import { Suspense, useState } from 'react';
 import { Link } from 'wouter';
 import { useFormat } from '../format';
 import { useText } from '../messages';
@@ -22,7 +23,7 @@ import { Department } from '../usage/department';
 import { DepartmentsSince, UserName } from '../usage/holder';
 import { SpendDays } from '../usage/spend-days';
 
-const Breakdown = lazy(() => import('../usage/breakdown'));
+const Breakdown = lazyPart(() => import('../usage/breakdown'));
 
 const RANGES = ['1', '7', '30', '90'] as const;
 const GROUPS = ['model', 'provider', 'instance', 'user', 'department'] as const;

@@ -1,6 +1,7 @@
 // All employees: find, add, import, revoke; a row opens the person.
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Page } from '@tidepool/shared/shell/page';
 import type { Column } from '@tidepool/shared/table/columns';
 import { DataTable } from '@tidepool/shared/table/data-table';
@@ -9,7 +10,7 @@ import { Status } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { Plus, Upload } from 'lucide-react';
-import { lazy, Suspense, useMemo, useState } from 'react';
+import { Suspense, useMemo, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useList } from '../lists';
@@ -21,9 +22,9 @@ import { oneOf, type User } from '../records';
 import { warnOfPending } from '../user/pending-keys';
 
 // Loaded when they are opened: a page's first load has a limit.
-const UserPanel = lazy(async () => ({ default: (await import('../user/panel')).UserPanel }));
-const UserForm = lazy(async () => ({ default: (await import('../user/forms')).UserForm }));
-const ImportUsers = lazy(async () => ({ default: (await import('../user/import')).ImportUsers }));
+const UserPanel = lazyPart(async () => ({ default: (await import('../user/panel')).UserPanel }));
+const UserForm = lazyPart(async () => ({ default: (await import('../user/forms')).UserForm }));
+const ImportUsers = lazyPart(async () => ({ default: (await import('../user/import')).ImportUsers }));
 
 const STATUSES = ['active', 'revoked'] as const;
 const keyOf = (one: User) => one.id;

@@ -2,6 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import type { Column } from '@tidepool/shared/table/columns';
 import { DataTable } from '@tidepool/shared/table/data-table';
 import { useTableState } from '@tidepool/shared/table/table-state';
@@ -11,7 +12,7 @@ import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Menu } from '@tidepool/shared/ui/menu';
 import { toast } from '@tidepool/shared/ui/toast';
 import { Plus } from 'lucide-react';
-import { lazy, Suspense, useMemo, useState } from 'react';
+import { Suspense, useMemo, useState } from 'react';
 import { api } from '../api';
 import { readProfessionLimits } from '../cell/queries';
 import { useList } from '../lists';
@@ -23,7 +24,7 @@ import type { LimitValues, Profession } from '../records';
 import { ProfessionLimits } from './limits';
 
 // Loaded when it is opened: a page's first load has a limit.
-const ProfessionForm = lazy(async () => ({ default: (await import('./form')).ProfessionForm }));
+const ProfessionForm = lazyPart(async () => ({ default: (await import('./form')).ProfessionForm }));
 
 const keyOf = (one: Profession) => one.id;
 

@@ -3,6 +3,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Badge, Status } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
 import { Field } from '@tidepool/shared/ui/field';
@@ -10,7 +11,7 @@ import { Notice } from '@tidepool/shared/ui/notice';
 import { Card } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { Search } from 'lucide-react';
-import { lazy, Suspense, useId, useState } from 'react';
+import { Suspense, useId, useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
 import { QueryState } from '../parts/query-state';
@@ -19,7 +20,7 @@ import { useAdoptText, type Translate } from './adopt-texts';
 import { canBeAdopted, cannotBeAdopted, obstacleText, shownName } from './discovered-text';
 
 // Loaded when it is opened.
-const AdoptDialog = lazy(async () => ({ default: (await import('./adopt')).AdoptDialog }));
+const AdoptDialog = lazyPart(async () => ({ default: (await import('./adopt')).AdoptDialog }));
 
 /** Where the look finds the e-mails of employees; empty where it need not look. */
 interface EmailSource {

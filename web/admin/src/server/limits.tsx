@@ -1,8 +1,9 @@
 // What assistants on a server may take of it, where their professions and they themselves say nothing else.
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { Button } from '@tidepool/shared/ui/button';
 import { Facts, Panel } from '@tidepool/shared/ui/panel';
 import { Gauge } from 'lucide-react';
-import { lazy, Suspense, useState } from 'react';
+import { Suspense, useState } from 'react';
 import { LIMITS, PLATFORM } from '../cell/limits';
 import { useLimitText } from '../cell/limit-text';
 import { useServerLimits } from '../cell/queries';
@@ -10,7 +11,7 @@ import { useMay } from '../me';
 import { useText } from '../messages';
 
 // Forms are loaded when they are opened: a page's first load has a limit.
-const LimitsForm = lazy(() => import('./limits-form'));
+const LimitsForm = lazyPart(() => import('./limits-form'));
 
 export function ServerLimits({ id, name }: { id: string; name: string }) {
   const { t } = useText();

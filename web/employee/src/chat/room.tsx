@@ -1,8 +1,9 @@
 // The column and the pane together: the column stands beside the pane, can be put away, and under 768 px opens over it.
 import * as Dialog from '@radix-ui/react-dialog';
+import { lazyPart } from '@tidepool/shared/lazy-part';
 import { PageTitle } from '@tidepool/shared/shell/page';
 import { readStored, writeStored } from '@tidepool/shared/storage';
-import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
+import { Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
 import { useSetup } from '../claim/setups';
 import type { Instance } from '../instances-query';
 import { useText } from '../messages';
@@ -13,7 +14,7 @@ import { Column } from './view/column';
 import { Pane } from './view/pane';
 
 /** Only a freshly claimed assistant is set up. */
-const SetupView = lazy(() => import('../claim/setup-view'));
+const SetupView = lazyPart(() => import('../claim/setup-view'));
 
 const COLLAPSED = 'tidepool.column.collapsed';
 

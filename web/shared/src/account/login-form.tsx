@@ -1,7 +1,8 @@
 // Sign in with e-mail and password, or through the identity provider when the server has one.
+import { lazyPart } from '../lazy-part';
 import { useMutation } from '@tanstack/react-query';
 import { KeyRound } from 'lucide-react';
-import { lazy, Suspense, useEffect, useRef, useState, type SyntheticEvent } from 'react';
+import { Suspense, useEffect, useRef, useState, type SyntheticEvent } from 'react';
 import { errorText } from '../api/error-text';
 import { useApp, useSession } from '../app';
 import { useI18n } from '../i18n/i18n';
@@ -14,7 +15,7 @@ import { Notice } from '../ui/notice';
 import { Skeleton } from '../ui/states';
 import { useOptions } from './use-options';
 
-const LoginStep = lazy(() => import('./second-factor/login-step'));
+const LoginStep = lazyPart(() => import('./second-factor/login-step'));
 
 const ENDINGS = {
   ended: 'login.ended',

@@ -20,6 +20,9 @@ export const en = {
   'state.requestId': 'Request {id}',
   'state.broken': 'Something on this page broke',
   'state.brokenHint': 'Reloading the page usually helps. If it keeps happening, tell your administrator.',
+  'state.offline': 'You are offline',
+  'state.unreachable': 'The server cannot be reached',
+  'state.comesBack': 'This opens by itself as soon as the connection is back.',
 
   'notFound.title': 'Page not found',
   'notFound.text': 'There is nothing at this address. It may have moved, or the link is incomplete.',

@@ -23,6 +23,9 @@ export const zh: Messages<SharedKey> = {
   'state.requestId': '请求 {id}',
   'state.broken': '页面出现了问题',
   'state.brokenHint': '重新加载页面通常可以解决。如果问题持续出现，请联系管理员。',
+  'state.offline': '您已离线',
+  'state.unreachable': '无法连接服务器',
+  'state.comesBack': '连接恢复后会自动打开。',
 
   'notFound.title': '页面不存在',
   'notFound.text': '此地址没有内容。页面可能已移动，或者链接不完整。',

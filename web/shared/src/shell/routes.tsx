@@ -1,13 +1,13 @@
 // Turns an app's list of pages into lazily loaded routes: the login page stands alone, all others need a session and
 // stand inside the app's frame. What the current address will need is fetched at once, side by side, not in turn.
-import { lazy, Suspense, type ComponentType, type ReactNode } from 'react';
+import { Suspense, type ReactNode } from 'react';
 import { Route, Switch } from 'wouter';
 import { RequireSession } from '../account/guard';
+import { lazyPart, type Load } from '../lazy-part';
 import type { Session } from '../session/session';
 import { ErrorBoundary } from '../ui/error-boundary';
+import { AwayPage } from './away';
 import { PageFailure } from './page-failure';
-
-type Load<Props = object> = () => Promise<{ default: ComponentType<Props> }>;
 
 interface AppRoutes {
   session: Session;
@@ -17,13 +17,13 @@ interface AppRoutes {
   pages: Readonly<Record<string, Load>>;
 }
 
-const NotFound = lazy(() => import('./not-found'));
+const NotFound = lazyPart(() => import('./not-found'), AwayPage);
 
 export function appRoutes(app: AppRoutes): ReactNode {
   const { login, frame, pages } = app;
-  const Login = lazy(login);
-  const Frame = lazy(frame);
-  const routes = Object.entries(pages).map(([path, load]) => ({ path, Page: lazy(load) }));
+  const Login = lazyPart(login, AwayPage);
+  const Frame = lazyPart(frame, AwayPage);
+  const routes = Object.entries(pages).map(([path, load]) => ({ path, Page: lazyPart(load, AwayPage) }));
   prefetch(app);
   return (
     <ErrorBoundary fallback={() => <PageFailure />}>

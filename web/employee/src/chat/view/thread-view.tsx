@@ -1,8 +1,9 @@
 // The thread: only the messages near the reader are in the page; it follows the newest word only while the reader is there.
+import { lazyPart } from '@tidepool/shared/lazy-part';
+import { CloseAway } from '@tidepool/shared/shell/close-away';
 import { ArrowDown } from 'lucide-react';
 import {
   Fragment,
-  lazy,
   Suspense,
   useCallback,
   useEffect,
@@ -20,7 +21,7 @@ import { MessageView } from './message-view';
 import { OlderRow } from './older-row';
 import { useWindow } from './use-window';
 
-const FindBar = lazy(() => import('../find/find-bar'));
+const FindBar = lazyPart(() => import('../find/find-bar'), CloseAway);
 
 interface ThreadViewProps {
   chat: Chat;
