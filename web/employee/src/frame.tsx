@@ -41,7 +41,7 @@ export default function Frame({ children }: { children: ReactNode }) {
     return () => window.removeEventListener('keydown', press);
   }, [newChat]);
 
-  const items = PAGES.map(({ href, label, icon }) => ({ href, label: t(label), icon }));
+  const items = PAGES.map(({ label, ...page }) => ({ ...page, label: t(label) }));
   return (
     <HeaderShell
       items={items}

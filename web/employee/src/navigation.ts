@@ -2,6 +2,7 @@
 import {
   BriefcaseBusiness,
   ChartColumn,
+  History,
   MessageCircle,
   Store,
   UserRound,
@@ -10,11 +11,20 @@ import {
 } from 'lucide-react';
 import type { Key } from './messages';
 
-export const PAGES: readonly { href: string; label: Key; icon: LucideIcon }[] = [
+interface AppPage {
+  href: string;
+  label: Key;
+  icon: LucideIcon;
+  /** The account menu leads there as well: a narrow header has no room for it. */
+  inMenu?: boolean;
+}
+
+export const PAGES: readonly AppPage[] = [
   { href: '/', label: 'nav.chat', icon: MessageCircle },
   { href: '/usage', label: 'nav.usage', icon: ChartColumn },
   { href: '/professions', label: 'nav.professions', icon: BriefcaseBusiness },
   { href: '/marketplace', label: 'nav.marketplace', icon: Store },
   { href: '/assistant', label: 'nav.assistant', icon: Waves },
-  { href: '/profile', label: 'nav.profile', icon: UserRound },
+  { href: '/history', label: 'nav.history', icon: History },
+  { href: '/profile', label: 'nav.profile', icon: UserRound, inMenu: true },
 ];

@@ -3,7 +3,7 @@ import * as Dialog from '@radix-ui/react-dialog';
 import { lazyPart } from '@tidepool/shared/lazy-part';
 import { PageTitle } from '@tidepool/shared/shell/page';
 import { readStored, writeStored } from '@tidepool/shared/storage';
-import { Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
+import { Suspense, useCallback, useEffect, useEffectEvent, useState, type ReactNode } from 'react';
 import { useSetup } from '../claim/setups';
 import type { Instance } from '../instances-query';
 import { useText } from '../messages';
@@ -23,6 +23,10 @@ interface RoomProps {
   instances: readonly Instance[];
   selected: Instance;
   onSelect: (id: string) => void;
+  /** The stored conversation to go on with, which the address names. */
+  conversation?: string | null;
+  /** It is open: a reload is not to open it again when somebody has moved on. */
+  onOpened?: () => void;
 }
 
 /** An instance that is being set up has nothing to talk to yet. */
@@ -42,8 +46,15 @@ export function Room(props: RoomProps) {
 }
 
 function ChatRoom(props: RoomProps) {
-  const { account, selected } = props;
+  const { account, selected, conversation = null, onOpened } = props;
   const chat = useChat(account, selected);
+  const { engine } = chat;
+  const opened = useEffectEvent(() => onOpened?.());
+  useEffect(() => {
+    if (conversation === null) return;
+    engine.openConversation(conversation);
+    opened();
+  }, [engine, conversation]);
   return (
     <Layout {...props} chat={chat}>
       {(columnShown, onShowColumn) => (

@@ -1,17 +1,14 @@
 // The chat of one instance: chooses its engine, makes it anew for another instance and destroys the one before, falls
 // back when an engine cannot work, and sees to the dual write.
 import { useQueryClient } from '@tanstack/react-query';
-import { readStored, writeStored } from '@tidepool/shared/storage';
 import { useEffect, useMemo, useState, useSyncExternalStore } from 'react';
 import { INSTANCES, SUMMARY, type Instance } from '../instances-query';
 import { PROFILE } from '../profile-query';
 import { makeEngine } from './engine/make';
 import type { ChatEngine, EngineKind, EngineState, Hop } from './engine/types';
 import { localThreads } from './local-threads';
+import { storedPreference, storePreference, type Preference } from './preference';
 import { Saver, type Unsaved } from './saver';
-
-/** What the person wants; `auto` takes the best that works. */
-export type Preference = 'auto' | EngineKind;
 
 export interface Chat {
   engine: ChatEngine;
@@ -23,8 +20,6 @@ export interface Chat {
   /** Why the engine in use is not the preferred one. */
   fallback: Hop | null;
 }
-
-const KEY = 'tidepool.engine.';
 
 export function useChat(account: string, instance: Instance): Chat {
   const queries = useQueryClient();
@@ -82,7 +77,7 @@ export function useChat(account: string, instance: Instance): Chat {
     retrySave: saver.retry,
     preference,
     prefer: (next) => {
-      writeStored(KEY + id, next === 'auto' ? null : next);
+      storePreference(id, next);
       setChoice({ id, preference: next, hop: null });
     },
     fallback: hop,
@@ -97,7 +92,5 @@ interface Choice {
 }
 
 function fresh(id: string): Choice {
-  const stored = readStored(KEY + id);
-  const preference = stored === 'embed' || stored === 'gateway' || stored === 'socket' ? stored : 'auto';
-  return { id, preference, hop: null };
+  return { id, preference: storedPreference(id), hop: null };
 }

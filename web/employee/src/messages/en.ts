@@ -10,6 +10,7 @@ export const en = {
   'nav.usage': 'Usage',
   'nav.professions': 'Professions',
   'nav.marketplace': 'Marketplace',
+  'nav.history': 'History',
   'nav.assistant': 'My assistant',
 
   'home.morning': 'Good morning, {name}',
@@ -383,6 +384,8 @@ export const en = {
   'bots.lastError': 'The bot platform reports: {error}',
 
   'history.title': 'History',
+  'history.open': 'Open in chat',
+  'history.whole': 'Show the whole message',
   'history.lead': 'Everything you and your assistants said, as it is stored.',
   'history.search': 'Search in messages',
   'history.export': 'Save as a file',

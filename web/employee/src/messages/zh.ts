@@ -12,6 +12,7 @@ export const zh: Messages<Key> = {
   'nav.usage': '用量',
   'nav.professions': '职业',
   'nav.marketplace': '市场',
+  'nav.history': '历史',
   'nav.assistant': '我的助手',
 
   'home.morning': '早上好，{name}',
@@ -375,6 +376,8 @@ export const zh: Messages<Key> = {
   'bots.lastError': '机器人平台报告：{error}',
 
   'history.title': '历史',
+  'history.open': '在聊天中打开',
+  'history.whole': '显示整条消息',
   'history.lead': '您与助手之间已保存的全部对话。',
   'history.search': '搜索消息',
   'history.export': '保存为文件',

@@ -46,6 +46,8 @@ export default function ChatPage() {
       account={profile.data.id}
       instances={list}
       selected={selected}
+      conversation={search.get('conversation')}
+      onOpened={() => setSearch({ instance: selected.id }, { replace: true })}
       onSelect={(id) => setSearch({ instance: id })}
     />
   );

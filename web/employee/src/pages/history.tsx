@@ -5,14 +5,18 @@ import { errorText } from '@tidepool/shared/api/error-text';
 import { exact, RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
 import { saveFile } from '@tidepool/shared/table/csv';
-import { Button } from '@tidepool/shared/ui/button';
+import { Button, buttonClass } from '@tidepool/shared/ui/button';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState, ErrorState, Skeleton, StaleBar } from '@tidepool/shared/ui/states';
-import { Download, Search, X } from 'lucide-react';
+import { Download, MessageCircle, Search, X } from 'lucide-react';
 import { useDeferredValue, useState } from 'react';
-import { useSearchParams } from 'wouter';
+import { Link, useSearchParams } from 'wouter';
 import { api } from '../api';
+import '../chat/chat.css';
+import { opensInChat } from '../chat/conversation-key';
+import { Formatted } from '../chat/markdown/formatted';
+import { beginningOf } from '../chat/beginning';
 import { useInstances } from '../instances-query';
 import { useText } from '../messages';
 
@@ -111,6 +115,9 @@ export default function HistoryPageView() {
             {t('history.allConversations')}
           </Button>
         )}
+        {session && names.has(instance) && opensInChat({ instance_id: instance, session_key: session }) && (
+          <ChatLink instance={instance} session={session} button />
+        )}
         {(Object.keys(FORMATS) as Format[]).map((format) => (
           <Button
             key={format}
@@ -152,8 +159,10 @@ export default function HistoryPageView() {
           <p role="status" className="mb-2 text-sm text-muted">
             {t('history.count', { count: number(found) })}
           </p>
+          {/* What is older stands above. */}
+          {session && <More history={history} searchedSince={searchedSince} older />}
           <ol className="divide-y divide-line rounded-xl border border-line bg-surface shadow-card">
-            {messages.map((message) => (
+            {(session ? messages.toReversed() : messages).map((message) => (
               <li key={message.id} className="px-4 py-3">
                 <p className="mb-0.5 flex flex-wrap items-center gap-x-2 text-xs text-muted">
                   <span className="font-medium text-ink">
@@ -173,38 +182,103 @@ export default function HistoryPageView() {
                       {t('history.conversation')}
                     </button>
                   )}
+                  {names.has(message.instance_id) && opensInChat(message) && !session && (
+                    <ChatLink instance={message.instance_id} session={message.session_key} />
+                  )}
                 </p>
-                <p className="line-clamp-6 text-sm whitespace-pre-wrap">
-                  <Marked text={message.content} wanted={q} />
-                </p>
+                <Content message={message} wanted={q} whole={session !== ''} />
               </li>
             ))}
           </ol>
-          <More history={history} searchedSince={searchedSince} />
+          {!session && <More history={history} searchedSince={searchedSince} />}
         </>
       )}
     </Page>
   );
 }
 
+interface ChatLinkProps {
+  instance: string;
+  session: string;
+  button?: boolean;
+}
+
+function ChatLink({ instance, session, button = false }: ChatLinkProps) {
+  const { t } = useText();
+  const place = new URLSearchParams({ instance, conversation: session });
+  return (
+    <Link
+      href={`/?${place.toString()}`}
+      className={
+        button
+          ? buttonClass('secondary', '', 'small')
+          : 'flex min-h-6 items-center rounded underline underline-offset-2 hover:text-ink'
+      }
+    >
+      {button && <MessageCircle className="size-4" aria-hidden="true" />}
+      {t('history.open')}
+    </Link>
+  );
+}
+
+interface ContentProps {
+  message: { role: string; content: string };
+  wanted: string;
+  whole: boolean;
+}
+
+/** What was found is shown as it was written, with the words marked; all else as in the chat. */
+function Content({ message, wanted, whole }: ContentProps) {
+  const { t } = useText();
+  const [open, setOpen] = useState(whole);
+  const { content } = message;
+  if (wanted !== '')
+    return (
+      <p className="line-clamp-6 text-sm whitespace-pre-wrap">
+        <Marked text={content} wanted={wanted} />
+      </p>
+    );
+  const beginning = open || whole ? content : beginningOf(content);
+  return (
+    <div className="text-sm">
+      {message.role === 'user' ? (
+        <p className="whitespace-pre-wrap">{beginning}</p>
+      ) : (
+        <Formatted text={beginning} />
+      )}
+      {beginning !== content && (
+        <button
+          type="button"
+          className="mt-1 min-h-6 rounded text-xs text-muted underline underline-offset-2 hover:text-ink"
+          onClick={() => setOpen(true)}
+        >
+          {t('history.whole')}
+        </button>
+      )}
+    </div>
+  );
+}
+
 interface MoreProps {
+  /** It stands above what it goes on from. */
+  older?: boolean;
   history: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
   /** How far back a search came, where there are older messages. */
   searchedSince: string | null | undefined;
 }
 
 /** The next page, or for a search the next older part. */
-function More({ history, searchedSince }: MoreProps) {
+function More({ history, searchedSince, older = false }: MoreProps) {
   const { t, locale } = useText();
   if (!history.hasNextPage) return null;
   return (
     <div
       role="status"
-      className="mt-4 flex flex-wrap items-center justify-center gap-x-3 gap-y-1 text-sm text-muted"
+      className="my-4 flex flex-wrap items-center justify-center gap-x-3 gap-y-1 text-sm text-muted"
     >
       {searchedSince && t('table.searchedSince', { time: exact(new Date(searchedSince).getTime(), locale) })}
       <Button busy={history.isFetchingNextPage} onClick={() => void history.fetchNextPage()}>
-        {t(searchedSince ? 'table.searchFurther' : 'history.more')}
+        {t(searchedSince ? 'table.searchFurther' : older ? 'older.more' : 'history.more')}
       </Button>
     </div>
   );

@@ -11,6 +11,8 @@ export interface NavItem {
   group?: string;
   /** Something there wants attention. */
   count?: number;
+  /** Left out of a narrow row, since the account menu leads there as well. */
+  inMenu?: boolean;
 }
 
 interface NavProps {
@@ -25,7 +27,7 @@ export function Nav({ items, direction, onNavigate }: NavProps) {
     <nav aria-label={t('app.navigation')}>
       <ul className={direction === 'row' ? 'flex items-center gap-1' : 'flex flex-col gap-px'}>
         {items.map((item, index) => (
-          <li key={item.href}>
+          <li key={item.href} className={direction === 'row' && item.inMenu ? 'max-lg:hidden' : undefined}>
             {direction === 'column' && item.group && item.group !== items[index - 1]?.group && (
               <p aria-hidden="true" className="px-3 pt-2.5 pb-0.5 text-xs font-medium text-muted">
                 {item.group}
@@ -54,7 +56,7 @@ function NavLink({ item, row, onNavigate }: NavLinkProps) {
       href={item.href}
       onClick={onNavigate}
       aria-current={active ? 'page' : undefined}
-      className={`flex items-center gap-2.5 rounded-lg text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong ${row ? 'min-h-9 px-2 py-1.5 whitespace-nowrap lg:px-3' : 'min-h-9 px-3 py-1 md:min-h-8'}`}
+      className={`flex items-center gap-2.5 rounded-lg text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong ${row ? 'min-h-9 px-2 py-1.5 whitespace-nowrap max-lg:text-[0.8125rem] lg:px-3' : 'min-h-9 px-3 py-1 md:min-h-8'}`}
     >
       {/* Beside each other on a narrow window, the words alone have room. */}
       <Icon className={`size-4.5 shrink-0 ${row ? 'max-xl:hidden' : ''}`} aria-hidden="true" />

@@ -102,4 +102,21 @@ describe('gateway chat, what is older', () => {
     expect(engine.state()).toMatchObject({ older: 'nothing', loaded: true });
     engine.destroy();
   });
+
+  it('a conversation that is opened before the list is there stays open', async () => {
+    const asked: (string | null)[] = [];
+    const { engine } = bench(
+      (conversation) => {
+        asked.push(conversation);
+        return Promise.resolve([]);
+      },
+      () => Promise.resolve([{ key: 'newest', title: '', updatedAt: 1 }]),
+    );
+    engine.start();
+    engine.openConversation('chosen');
+    await settle();
+    expect(engine.state().conversation).toBe('chosen');
+    expect(asked).toEqual(['chosen']);
+    engine.destroy();
+  });
 });

@@ -48,6 +48,8 @@ export class GatewayChat implements ChatEngine {
   private reached = false;
   /** It is known which conversation is open: before that nothing goes out. */
   private begun = false;
+  /** Somebody has opened one before that was known. */
+  private chosen = false;
   /** What the server lists beside what this browser knows. */
   private elsewhere: Conversation[] = [];
   /** The server's id of the oldest message that was asked of it; what this browser kept has ids of its own. */
@@ -67,6 +69,7 @@ export class GatewayChat implements ChatEngine {
 
   start() {
     this.alive = true;
+    this.chosen = false;
     window.addEventListener('online', this.reconnect);
     window.addEventListener('offline', this.lost);
     window.addEventListener('pagehide', this.hide);
@@ -130,6 +133,7 @@ export class GatewayChat implements ChatEngine {
   }
 
   newConversation() {
+    this.chosen = true;
     this.leave();
     this.oldest = undefined;
     this.thread.set({ conversation: newId(), messages: [], older: 'nothing', loaded: true });
@@ -137,6 +141,7 @@ export class GatewayChat implements ChatEngine {
 
   openConversation(key: string | null) {
     if (key === this.state().conversation) return;
+    this.chosen = true;
     this.leave();
     void this.open(key);
   }
@@ -184,6 +189,10 @@ export class GatewayChat implements ChatEngine {
     if (known === undefined) await listed;
     if (!this.alive) return;
     this.begun = true;
+    if (this.chosen) {
+      this.pump();
+      return;
+    }
     await this.open(known ?? this.conversations()[0]?.key ?? null, this.state().messages);
   }
 

@@ -1,39 +1,22 @@
 // One message of the thread: a prompt on the right with what became of it, a reply across the width with what it cost.
 import { RelativeTime } from '@tidepool/shared/i18n/time';
-import { lazyPart, type AwayProps } from '@tidepool/shared/lazy-part';
-import { Nothing } from '@tidepool/shared/shell/away';
 import { Button } from '@tidepool/shared/ui/button';
 import { Mark } from '@tidepool/shared/ui/mark';
 import { IconButton } from '@tidepool/shared/ui/icon-button';
 import { Check, Pencil, RotateCw, TriangleAlert } from 'lucide-react';
-import { memo, Suspense } from 'react';
+import { memo } from 'react';
 import { useText } from '../../messages';
 import { compact, seconds, usd } from '../../money';
 import { CopyButton } from '../copy-button';
 import type { Failure, Message } from '../engine/types';
 import { useFailureText } from '../failure-text';
+import { Formatted } from '../markdown/formatted';
 import { Files } from './files';
 import { Folds } from './folds';
 import { Waiting } from './waiting';
 
-const Markdown = lazyPart(() => import('../markdown/markdown'), UnformattedYet);
-
 const ON_DEMAND =
   'opacity-0 transition-opacity group-hover:opacity-100 group-focus-within:opacity-100 pointer-coarse:opacity-100';
-
-function Unformatted({ text }: { text: string }) {
-  return <p className="whitespace-pre-wrap">{text}</p>;
-}
-
-/** A reply can be read without its format. */
-function UnformattedYet({ text, ...away }: { text: string } & AwayProps) {
-  return (
-    <>
-      <Unformatted text={text} />
-      <Nothing {...away} />
-    </>
-  );
-}
 
 interface MessageViewProps {
   message: Message;
@@ -140,9 +123,7 @@ function Reply({ message, place, of, unsaved, newest, busy, onRetrySave, onRegen
           <Waiting since={message.at} phase={message.phase} />
         ) : empty ? null : (
           <div data-said className={running ? 'chat-caret' : ''}>
-            <Suspense fallback={<Unformatted text={message.text} />}>
-              <Markdown text={message.text} growing={running} />
-            </Suspense>
+            <Formatted text={message.text} growing={running} />
           </div>
         )}
         {message.status === 'broken' && (

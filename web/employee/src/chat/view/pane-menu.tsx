@@ -8,7 +8,8 @@ import { useLocation } from 'wouter';
 import type { Instance } from '../../instances-query';
 import { useText } from '../../messages';
 import { threadMarkdown } from '../export';
-import type { Chat, Preference } from '../use-chat';
+import type { Preference } from '../preference';
+import type { Chat } from '../use-chat';
 
 const WAYS: readonly Preference[] = ['auto', 'socket', 'embed', 'gateway'];
 
