@@ -1,5 +1,6 @@
 // Files that go along with a prompt: whether the assistant takes them, and what is in them.
 import type { Attachment, AttachmentPolicy } from './engine/types';
+import { mediaTypeOf } from './media-type';
 
 export interface Refused {
   name: string;
@@ -46,7 +47,8 @@ export function fitting<File extends Sized>(
 
 /** Throws when a file has gone since it was chosen. */
 export async function contentOf(file: File): Promise<Attachment> {
-  const { name, type, size } = file;
+  const { name, size } = file;
+  const type = file.type || mediaTypeOf(name);
   const bytes = new Uint8Array(await file.arrayBuffer());
   const parts: string[] = [];
   // In slices that are whole in base64 and few enough to be arguments.

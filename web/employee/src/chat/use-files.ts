@@ -1,5 +1,5 @@
 // The files that are chosen for the next prompt: checked against what the assistant takes before anything is sent.
-import { useState } from 'react';
+import { useCallback, useState } from 'react';
 import { useText } from '../messages';
 import { contentOf, fileSize, fitting } from './attach';
 import type { Attachment, AttachmentPolicy } from './engine/types';
@@ -13,15 +13,19 @@ export interface ChosenFiles {
   /** Reads them for sending; null when one cannot be read any more, which is then said. */
   read: () => Promise<Attachment[] | null>;
   clear: () => void;
+  /** Says that the files of an earlier prompt have to be chosen again. */
+  missing: () => void;
 }
 
 export function useFiles(policy: AttachmentPolicy | null): ChosenFiles {
   const { t, locale } = useText();
   const [files, setFiles] = useState<readonly File[]>([]);
   const [problem, setProblem] = useState<string | null>(null);
+  const missing = useCallback(() => setProblem(t('files.missing')), [t]);
   return {
     files,
     problem,
+    missing,
     add: (more) => {
       if (policy === null) return;
       const { taken, refused } = fitting(files, more, policy);

@@ -83,6 +83,8 @@ export const en = {
   'files.tooMuch': '{name} does not fit: all files together may have {limit}.',
   'files.unreadable': 'A file cannot be read any more. Remove it and attach it again.',
   'files.notHere': 'Files cannot be attached over this connection. Remove them to send the message.',
+  'files.missing':
+    'The files of this message are not in this browser any more. Attach them again to send it.',
   'files.needText': 'Write a few words about the files to send them.',
   'chat.stop': 'Stop the reply',
   'chat.stopHint': 'Stop the reply (Esc)',

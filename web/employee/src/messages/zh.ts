@@ -83,6 +83,7 @@ export const zh: Messages<Key> = {
   'files.tooMuch': '{name} 放不下：所有文件合计最多 {limit}。',
   'files.unreadable': '有文件已无法读取，请移除后重新添加。',
   'files.notHere': '当前连接方式不支持附件，请移除附件后再发送。',
+  'files.missing': '此浏览器中已没有这条消息的附件。请重新添加后再发送。',
   'files.needText': '请为附件写几句话后再发送。',
   'chat.stop': '停止回答',
   'chat.stopHint': '停止回答（Esc）',

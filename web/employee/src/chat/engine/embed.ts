@@ -95,7 +95,7 @@ export class EmbeddedWindow implements ChatEngine {
     return;
   }
   regenerate() {
-    return;
+    return true;
   }
   edit() {
     return;

@@ -114,12 +114,13 @@ export class GatewayChat implements ChatEngine {
 
   regenerate() {
     const prompt = this.thread.lastPrompt();
-    if (prompt === undefined || isRunning(this.state())) return;
+    if (prompt === undefined || isRunning(this.state())) return true;
     this.thread.cutAt(prompt.id);
     // Asked twice it is said twice, to the server's history as well.
     this.thread.add({ ...prompt, id: newId(), status: 'queued', failure: undefined });
     this.keep();
     this.pump();
+    return true;
   }
 
   edit(id: string, text: string) {

@@ -219,6 +219,35 @@ describe('gateway socket', () => {
     expect(engine.state().messages[0]?.files).toEqual([{ name: 'a.png', type: 'image/png', size: 3 }]);
   });
 
+  it('takes the files along when a prompt is asked again', async () => {
+    engine.start();
+    await live();
+    engine.send('look', [{ name: 'a.png', type: 'image/png', size: 3, content: 'AAAA' }]);
+    await until(() => expect(sent()).toHaveLength(1));
+    chat(lastRun(), { state: 'final', message: reply('a crab') });
+    await until(() => expect(seen().at(-1)).toBe('assistant done a crab'));
+    expect(engine.regenerate()).toBe(true);
+    await until(() => expect(sent()).toHaveLength(2));
+    const [first, again] = sent().map(({ params }) => params);
+    expect(again?.attachments).toEqual(first?.attachments);
+    const prompts = engine.state().messages.filter(({ role }) => role === 'user');
+    expect(prompts.map(({ files }) => files?.length)).toEqual([1, 1]);
+  });
+
+  it('asks nothing again whose files only the assistant has', async () => {
+    const media = [{ fileName: 'a.png', sizeBytes: 3 }];
+    const messages = [
+      { role: 'user', content: 'look', timestamp: 1, idempotencyKey: 'p:user', __openclaw: { media } },
+      { ...reply('a crab'), timestamp: 2 },
+    ];
+    gateway.answers.set('chat.history', () => ({ messages }));
+    engine.start();
+    await live();
+    expect(engine.state().messages[0]?.files).toEqual([{ name: 'a.png', type: 'image/png', size: 3 }]);
+    expect(engine.regenerate()).toBe(false);
+    expect(sent()).toHaveLength(0);
+  });
+
   it('says of what is too long that it is, and does not send it again and again', async () => {
     gateway.hello = { policy: { maxPayload: 300 } };
     engine.start();

@@ -132,10 +132,14 @@ export class GatewaySocket implements ChatEngine {
     void this.link.request('chat.abort', { sessionKey, runId }).catch(() => null);
   }
 
-  /** The gateway keeps what was said: asking again is saying it again. */
+  /** The gateway keeps what was said: asking again is saying it again. Of files it tells names and sizes alone. */
   regenerate() {
     const prompt = this.thread.lastPrompt();
-    if (prompt !== undefined && !isRunning(this.state())) this.send(prompt.text);
+    if (prompt === undefined || isRunning(this.state())) return true;
+    const files = this.unfinished.filesOf(prompt.id);
+    if (files.length < (prompt.files?.length ?? 0)) return false;
+    this.send(prompt.text, files);
+    return true;
   }
 
   /** What the assistant does not have is replaced; what it has been told is said anew. */

@@ -1,4 +1,5 @@
 // The gateway's shapes, as far as a chat needs them, and how they become messages.
+import { mediaTypeOf } from '../media-type';
 import { latencyOf } from './latency';
 import type { Attachment, Conversation, FileFacts, Message, ToolCall, Usage } from './types';
 
@@ -164,7 +165,7 @@ export function olderOf(
 function filesOf(media: NonNullable<NonNullable<WireMessage['__openclaw']>['media']>): FileFacts[] {
   return media.map(({ fileName = '', contentType = '', sizeBytes = 0 }) => ({
     name: fileName,
-    type: contentType,
+    type: contentType || mediaTypeOf(fileName),
     size: sizeBytes,
   }));
 }

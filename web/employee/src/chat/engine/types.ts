@@ -164,8 +164,8 @@ export interface ChatEngine {
   retry: (id: string) => void;
   /** Ends the running reply; what has come stays. */
   stop: () => void;
-  /** Asks the last prompt again. */
-  regenerate: () => void;
+  /** Asks the last prompt again. False where its files are not in this page any more: then nothing is sent. */
+  regenerate: () => boolean;
   /** Replaces a prompt and everything after it. */
   edit: (id: string, text: string, files?: readonly Attachment[]) => void;
   /** Brings what stands before the first message; the state says how that goes. */

@@ -29,9 +29,14 @@ export interface Run {
   reply?: Message;
 }
 
+/** Files may be large: those of so many conversations stay in memory. */
+const MOST_WITH_FILES = 3;
+
 export class Unfinished {
   private readonly prompts = new Map<string, Prompt>();
   private readonly runs = new Map<string, Run>();
+  /** The files of the last prompt of a conversation, should it be asked again; in this page only, since they are too much to store. */
+  private readonly sent = new Map<string, { id: string; files: readonly Attachment[] }>();
   /** Conversations that were begun here and that the assistant has still to make. */
   private readonly unmade = new Set<string>();
 
@@ -77,9 +82,26 @@ export class Unfinished {
     const prompt = this.prompts.get(id);
     if (prompt === undefined || prompt.message.status === 'sent') return false;
     prompt.run = run;
+    this.keepFiles(prompt);
     prompt.files = [];
     this.change(id, { status: 'sent', failure: undefined });
     return true;
+  }
+
+  /** What is in the files of a prompt, if that is known here. */
+  filesOf(id: string): readonly Attachment[] {
+    const waiting = this.prompts.get(id)?.files ?? [];
+    if (waiting.length > 0) return waiting;
+    return [...this.sent.values()].find((prompt) => prompt.id === id)?.files ?? [];
+  }
+
+  private keepFiles({ message, session, files }: Prompt) {
+    this.sent.delete(session);
+    if (files.length > 0) this.sent.set(session, { id: message.id, files });
+    for (const oldest of this.sent.keys()) {
+      if (this.sent.size <= MOST_WITH_FILES) break;
+      this.sent.delete(oldest);
+    }
   }
 
   /** It stands in the history, is another's to deliver, or is not meant any more. */

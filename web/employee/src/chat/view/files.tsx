@@ -4,6 +4,7 @@ import { File as FileIcon, Image as ImageIcon, X } from 'lucide-react';
 import { useText } from '../../messages';
 import { fileSize } from '../attach';
 import type { FileFacts } from '../engine/types';
+import { mediaTypeOf } from '../media-type';
 
 interface FilesProps {
   files: readonly FileFacts[];
@@ -15,8 +16,9 @@ export function Files({ files, onRemove }: FilesProps) {
   return (
     <ul aria-label={t('files.label')} className="flex min-w-0 flex-wrap gap-1.5">
       {files.map((file, index) => {
-        const Icon = file.type.startsWith('image/') ? ImageIcon : FileIcon;
-        const facts = [file.type || t('files.unknownType'), fileSize(file.size, locale)].join(' · ');
+        const type = file.type || mediaTypeOf(file.name);
+        const Icon = type.startsWith('image/') ? ImageIcon : FileIcon;
+        const facts = [type || t('files.unknownType'), fileSize(file.size, locale)].join(' · ');
         return (
           <li
             key={`${index} ${file.name}`}

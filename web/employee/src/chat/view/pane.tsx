@@ -94,6 +94,15 @@ function Talk({ account, instance, chat, finding, onFind }: TalkProps) {
     [setDraft],
   );
 
+  const { missing } = files;
+  const filesGone = useCallback(
+    (prompt: Message) => {
+      edit(prompt);
+      missing();
+    },
+    [edit, missing],
+  );
+
   const reading = useRef(false);
   async function send(text: string) {
     if (reading.current) return;
@@ -115,6 +124,7 @@ function Talk({ account, instance, chat, finding, onFind }: TalkProps) {
         chat={chat}
         instance={instance.id}
         onEdit={edit}
+        onFilesGone={filesGone}
         finding={finding}
         onFind={onFind}
         empty={

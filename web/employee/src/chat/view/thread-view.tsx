@@ -30,10 +30,12 @@ interface ThreadViewProps {
   finding: boolean;
   onFind: (finding: boolean) => void;
   onEdit: (message: Message) => void;
+  /** A prompt cannot be asked again as it was: its files are not here any more. */
+  onFilesGone: (prompt: Message) => void;
   empty: ReactNode;
 }
 
-export function ThreadView({ chat, instance, finding, onFind, onEdit, empty }: ThreadViewProps) {
+export function ThreadView({ chat, instance, finding, onFind, onEdit, onFilesGone, empty }: ThreadViewProps) {
   const { t } = useText();
   const { engine, state, unsaved, retrySave } = chat;
   const { messages, older } = state;
@@ -71,7 +73,11 @@ export function ThreadView({ chat, instance, finding, onFind, onEdit, empty }: T
   }, [partly, finding, onFind]);
 
   const retry = useCallback((id: string) => engine.retry(id), [engine]);
-  const regenerate = useCallback(() => engine.regenerate(), [engine]);
+  const regenerate = useCallback(() => {
+    if (engine.regenerate()) return;
+    const prompt = engine.state().messages.findLast((message) => message.role === 'user');
+    if (prompt !== undefined) onFilesGone(prompt);
+  }, [engine, onFilesGone]);
   const last = messages.at(-1);
   return (
     <div className="relative min-h-0 flex-1">
