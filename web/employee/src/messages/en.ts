@@ -308,6 +308,11 @@ export const en = {
   'item.warnings': 'warnings',
   'item.install': 'Install',
   'item.installOn': 'Install on {name}',
+  'item.confirm': 'Install {name} on {instance}?',
+  'item.confirmText':
+    'These lines were flagged. What they do, they do on your assistant, with all that it can reach.',
+  'item.anyway': 'Install anyway',
+  'item.finding': '{path}, line {line}: {what}',
   'item.update': 'Bring the new version',
   'item.target': 'Assistant',
   'item.noInstance': 'You have no assistant to install it on.',
