@@ -173,7 +173,7 @@ test('a used-up quota names the limit and when it resets', async ({ page, place,
   await place.open(page, employee);
   await expect(page.getByRole('meter', { name: 'Daily tokens' })).toHaveAttribute(
     'aria-valuetext',
-    '0 of 50 tokens used',
+    '50 of 50 tokens left',
   );
   await say(page, 'first');
   await expect(replies(page).last()).toContainText('52 tokens');

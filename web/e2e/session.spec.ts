@@ -168,7 +168,7 @@ test('the daily tokens are shown with their limit and reset time', async ({ page
   for (const place of ['/', '/profile']) {
     await page.goto(server.employeeUrl + place);
     const meter = page.getByRole('meter', { name: 'Daily tokens' });
-    await expect(meter).toHaveAttribute('aria-valuetext', '0 of 5,000 tokens used');
+    await expect(meter).toHaveAttribute('aria-valuetext', '5,000 of 5,000 tokens left');
     await expect(page.getByText('5,000 left')).toBeVisible();
     await expect(page.getByText(/^Resets (in \d+ (hours?|minutes?|seconds?)|tomorrow)/)).toBeVisible();
   }

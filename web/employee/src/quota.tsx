@@ -24,7 +24,13 @@ export function Quota({ profile }: { profile: Profile }) {
         {left === 0 ? t('quota.spent') : t('quota.left', { left: number(left) })}
       </p>
       <div className="mt-3 mb-2">
-        <Meter label={t('quota.title')} value={used} max={limit} text={usedText} />
+        <Meter
+          label={t('quota.title')}
+          left
+          value={left}
+          max={limit}
+          text={t('quota.leftOf', { left: number(left), limit: number(limit) })}
+        />
       </div>
       <div className="flex flex-wrap justify-between gap-x-6 gap-y-1 text-sm text-muted">
         <span>{usedText}</span>

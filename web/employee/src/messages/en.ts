@@ -24,6 +24,7 @@ export const en = {
   'quota.title': 'Daily tokens',
   'quota.used': '{used} of {limit} tokens used',
   'quota.left': '{left} left',
+  'quota.leftOf': '{left} of {limit} tokens left',
   'quota.spent': 'Used up for today',
   'quota.unlimited': 'No daily limit',
   'quota.usedToday': '{used} tokens used today',

@@ -26,6 +26,7 @@ export const zh: Messages<Key> = {
   'quota.title': '每日 Token',
   'quota.used': '已用 {used} / {limit} 个 Token',
   'quota.left': '剩余 {left}',
+  'quota.leftOf': '剩余 {left} / {limit} 个 Token',
   'quota.spent': '今日额度已用完',
   'quota.unlimited': '无每日限额',
   'quota.usedToday': '今日已用 {used} 个 Token',

@@ -4,18 +4,21 @@ interface MeterProps {
   value: number;
   max: number;
   text: string;
+  /** The level is what is left: it is low that warns. */
+  left?: boolean;
 }
 
-export function Meter({ label, value, max, text }: MeterProps) {
+export function Meter({ label, value, max, text, left = false }: MeterProps) {
   const share = max > 0 ? Math.min(1, Math.max(0, value / max)) : 0;
-  const colour = share >= 1 ? 'bg-danger' : share >= 0.8 ? 'bg-warning' : 'bg-accent';
+  const used = left ? 1 - share : share;
+  const colour = used >= 1 ? 'bg-danger' : used >= 0.8 ? 'bg-warning' : 'bg-accent';
   return (
     <div
       role="meter"
       aria-label={label}
       aria-valuemin={0}
       aria-valuemax={max}
-      aria-valuenow={Math.min(value, max)}
+      aria-valuenow={Math.min(Math.max(value, 0), max)}
       aria-valuetext={text}
       className="h-2.5 overflow-hidden rounded-full border border-line bg-sunken"
     >

@@ -22,9 +22,10 @@ export function QuotaBar() {
       <div className="w-7 shrink-0 sm:w-20 lg:w-28">
         <Meter
           label={t('quota.title')}
-          value={used}
+          left
+          value={left}
           max={limit}
-          text={t('quota.used', { used: number(used), limit: number(limit) })}
+          text={t('quota.leftOf', { left: number(left), limit: number(limit) })}
         />
       </div>
       <div className="leading-4 whitespace-nowrap tabular-nums">
