@@ -29,7 +29,7 @@ test('loads the list, then today’s sums, then selects; a reply streams in and 
     .toEqual(['/me/instances', '/me/usage/summary', '/me/chat/history']);
   await expect(page.getByRole('complementary', { name: 'Assistants and conversations' })).toHaveCSS(
     'width',
-    '281px',
+    '280px',
   );
 
   await say(page, 'please use markdown');

@@ -410,7 +410,7 @@ test.describe('everybody', () => {
     await expect(page.getByRole('complementary')).toBeHidden();
     await page.getByRole('button', { name: 'Show assistants and conversations' }).click();
     const drawer = page.getByRole('dialog');
-    await expect(drawer).toHaveCSS('width', '281px');
+    await expect(drawer).toHaveCSS('width', '280px');
     await drawer.getByRole('listitem').getByRole('button').nth(1).click();
     await expect(drawer).toHaveCount(0);
     await expect(page).toHaveURL(/instance=/);

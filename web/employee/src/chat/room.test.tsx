@@ -20,7 +20,7 @@ vi.mock('./use-chat', () => ({ useChat: () => ({ engine }) }));
 vi.mock('./view/column', () => ({ Column: () => null }));
 vi.mock('./view/pane', () => ({ Pane: () => null }));
 
-it('opens the conversation that the address names', () => {
+it('opens the conversation that the address names, beside a column of 280 px', () => {
   vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
   client.setQueryData(INSTANCES, [{ id: 'shoal' }, { id: 'reef', name: 'Reef' }]);
@@ -42,6 +42,8 @@ it('opens the conversation that the address names', () => {
   );
   expect(engine.openConversation.mock.calls).toEqual([['agent:main:tides']]);
   expect(location.history.at(-1)).toBe('/?instance=reef');
+  // 280 px with the line at its edge: the column itself has no width of its own, to which the line would be added.
+  expect(document.querySelector('aside')?.className.split(' ')).toContain('w-70');
   act(() => root.unmount());
   vi.unstubAllGlobals();
 });

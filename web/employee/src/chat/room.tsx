@@ -99,7 +99,7 @@ function Layout({ instances, selected, onSelect, chat, children }: LayoutProps) 
     <div className="flex h-full min-h-0">
       <PageTitle title={selected.name} />
       {!collapsed && (
-        <aside aria-label={t('column.label')} className="hidden border-e border-line md:block">
+        <aside aria-label={t('column.label')} className="hidden w-70 shrink-0 border-e border-line md:block">
           <Column {...column} onSelect={onSelect} onCollapse={() => collapse(true)} />
         </aside>
       )}
@@ -108,7 +108,7 @@ function Layout({ instances, selected, onSelect, chat, children }: LayoutProps) 
           <Dialog.Overlay className="fade-in fixed inset-0 z-40 bg-[#000]/45 md:hidden" />
           <Dialog.Content
             aria-describedby={undefined}
-            className="fixed inset-y-0 start-0 z-50 border-e border-line shadow-high outline-none md:hidden"
+            className="fixed inset-y-0 start-0 z-50 w-70 border-e border-line shadow-high outline-none md:hidden"
           >
             <Dialog.Title className="sr-only">{t('column.label')}</Dialog.Title>
             <Column

@@ -29,7 +29,7 @@ export function Column({ instances, selected, chat, onSelect, onNewChat, onColla
   const { t } = useText();
   const [search, setSearch] = useState('');
   return (
-    <div className="flex h-full w-70 flex-col bg-surface">
+    <div className="flex h-full flex-col bg-surface">
       <div className="flex items-center gap-1 px-3 pt-3 pb-1">
         <h2 className="flex-1 ps-1.5 text-xs font-semibold text-muted">{t('column.instances')}</h2>
         {onCollapse && <IconButton icon={PanelLeftClose} label={t('column.hide')} onClick={onCollapse} />}
