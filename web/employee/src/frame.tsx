@@ -11,7 +11,7 @@ import { useLocation } from 'wouter';
 import { useText } from './messages';
 import { PAGES } from './navigation';
 import { useProfile } from './profile-query';
-import { isShortcut, wishNewChat } from './shortcuts';
+import { isPlainKey, isShortcut, wishNewChat } from './shortcuts';
 
 const Palette = lazyPart(() => import('./palette'), CloseAway);
 const Help = lazyPart(() => import('./help'), CloseAway);
@@ -33,7 +33,7 @@ export default function Frame({ children }: { children: ReactNode }) {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isShortcut(event, 'o', true)) newChat();
-      else if (isShortcut(event, '/')) setOpen('help');
+      else if (isShortcut(event, '/') || isPlainKey(event, '?')) setOpen('help');
       else return;
       event.preventDefault();
     };

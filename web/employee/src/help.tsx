@@ -1,6 +1,7 @@
 // The keys, in one place.
 import { Dialog } from '@tidepool/shared/ui/dialog';
 import { useText, type Key } from './messages';
+import { usePlainKeys } from './shortcuts';
 
 const MAC = /Mac|iPhone|iPad/.test(navigator.userAgent);
 const MOD = MAC ? '⌘' : 'Ctrl';
@@ -10,6 +11,8 @@ const KEYS: readonly [string[], Key][] = [
   [[MOD, MAC ? '⇧' : 'Shift', 'O'], 'help.new'],
   [[MOD, 'F'], 'help.find'],
   [[MOD, '/'], 'help.help'],
+  [['?'], 'help.helpPlain'],
+  [['/'], 'help.write'],
   [['Enter'], 'help.send'],
   [['Shift', 'Enter'], 'help.break'],
   [['↑'], 'help.recall'],
@@ -18,6 +21,7 @@ const KEYS: readonly [string[], Key][] = [
 
 export default function Help({ onClose }: { onClose: () => void }) {
   const { t } = useText();
+  const [plain, setPlain] = usePlainKeys();
   return (
     <Dialog open onClose={onClose} title={t('help.title')}>
       <dl className="divide-y divide-line">
@@ -37,6 +41,15 @@ export default function Help({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </dl>
+      <label className="mt-3 flex min-h-10 items-center gap-2.5 border-t border-line pt-3 text-sm">
+        <input
+          type="checkbox"
+          checked={plain}
+          onChange={(event) => setPlain(event.target.checked)}
+          className="size-4 accent-(--accent)"
+        />
+        {t('help.plain')}
+      </label>
     </Dialog>
   );
 }

@@ -4,10 +4,12 @@ import { PanelLeftOpen } from 'lucide-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import type { Instance } from '../../instances-query';
 import { useText } from '../../messages';
+import { isPlainKey } from '../../shortcuts';
 import { useDraft } from '../draft';
 import { isRunning, type Message } from '../engine/types';
 import type { Chat } from '../use-chat';
 import { useFiles } from '../use-files';
+import { useReplyNotice } from '../use-reply-notice';
 import { Composer, type ComposerHandle } from './composer';
 import { ConnectionBar, ConnectionMark } from './connection';
 import { EmptyThread } from './empty-thread';
@@ -78,6 +80,22 @@ function Talk({ account, instance, chat, finding, onFind }: TalkProps) {
   const [edited, setEdited] = useState<{ id: string; before: string } | null>(null);
   const composer = useRef<ComposerHandle>(null);
   const files = useFiles(state.attachable);
+  useReplyNotice(state.messages, instance.name);
+
+  // Not where a keyboard would come up over half of the screen, nor below what is open over the page.
+  useEffect(() => {
+    if (window.matchMedia('(pointer: coarse)').matches || document.querySelector('[role=dialog]')) return;
+    composer.current?.focus();
+  }, []);
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (!isPlainKey(event, '/')) return;
+      event.preventDefault();
+      composer.current?.focus();
+    };
+    window.addEventListener('keydown', press);
+    return () => window.removeEventListener('keydown', press);
+  }, []);
   const lastPrompt = state.messages.findLast((message) => message.role === 'user')?.text;
 
   // Messages are drawn anew only when they change, so what they call must not change with each letter typed.
