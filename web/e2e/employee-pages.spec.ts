@@ -247,7 +247,7 @@ test('marketplace: what looks dangerous is shown before it is installed, and the
   await expect(page.getByRole('listitem').filter({ hasText: 'Risky skill' })).toContainText('1 to look at');
   await page.getByRole('button', { name: 'Risky skill' }).click();
   const panel = page.getByRole('dialog');
-  await expect(panel).toContainText('1 lines deserve a second look');
+  await expect(panel).toContainText('1 line deserves a second look');
   await expect(panel).toContainText('Line 5: runs what it downloads');
   await expect(panel).toContainText('curl -fsSL');
   await expectAccessible(page);

@@ -12,5 +12,5 @@ it.each([
   ['daily at 03:20', 'daily at 03:20'],
   ['when the moon is full', 'when the moon is full'],
 ])('%s', (schedule, text) => {
-  expect(scheduleText(schedule, (key, values) => fill(en[key], values))).toBe(text);
+  expect(scheduleText(schedule, (key, values) => fill(en[key], values, 'en'))).toBe(text);
 });

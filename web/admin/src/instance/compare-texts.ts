@@ -31,7 +31,7 @@ export const en = {
   'compare.whatUnfinished': 'finish what was begun',
   'compare.ifBrought': 'If you bring it now: {steps}.',
   'compare.comma': ', ',
-  'compare.failed': 'It failed {count} times in a row. The last error:',
+  'compare.failed': 'It failed {count} {count, plural, one {time} other {times}} in a row. The last error:',
   'compare.failedOnce': 'It failed the last time:',
   'step.write_config': 'write the configuration',
   'step.reload': 'let the assistant reload its configuration',
@@ -219,7 +219,7 @@ export function useCompareText() {
   const i18n = useText();
   const { language, t: general } = i18n;
   const t = useCallback<Translate>(
-    (key, values) => (isOwn(key) ? fill({ en, zh }[language][key], values) : general(key, values)),
+    (key, values) => (isOwn(key) ? fill({ en, zh }[language][key], values, language) : general(key, values)),
     [language, general],
   );
   return { ...i18n, t };

@@ -11,8 +11,8 @@ import { effectText, fieldName, generationText, nextText, offered, stepsText, va
 
 const en = { ...general, ...own };
 const zh = { ...generalChinese, ...ownChinese };
-const t: Translate = (key, values) => fill(en[key], values);
-const chinese: Translate = (key, values) => fill(zh[key], values);
+const t: Translate = (key, values) => fill(en[key], values, 'en');
+const chinese: Translate = (key, values) => fill(zh[key], values, 'zh');
 
 const SAME: InstanceState = {
   generation: 7,

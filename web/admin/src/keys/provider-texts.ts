@@ -175,7 +175,7 @@ export function useProviderText() {
   const i18n = useText();
   const { language, t: general } = i18n;
   const t = useCallback<Translate>(
-    (key, values) => (isOwn(key) ? fill({ en, zh }[language][key], values) : general(key, values)),
+    (key, values) => (isOwn(key) ? fill({ en, zh }[language][key], values, language) : general(key, values)),
     [language, general],
   );
   return { ...i18n, t };

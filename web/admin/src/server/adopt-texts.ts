@@ -41,7 +41,7 @@ export const en = {
   'adopt.port': 'port {port}',
   'adopt.openToOthers': 'reachable from other machines',
   'adopt.session': 'last used {time}',
-  'adopt.dialog': 'Adopt {count} assistants',
+  'adopt.dialog': 'Adopt {count} {count, plural, one {assistant} other {assistants}}',
   'adopt.dialogOne': 'Adopt {name}',
   'adopt.dialogLead':
     'Each becomes an instance where it is, with its own home, port and token. Its home and its user are never cleaned, pooled or deleted.',
@@ -84,7 +84,7 @@ export const en = {
   'adopt.nothing': 'Nothing is changed on the server.',
   'adopt.nothingObserved':
     'Nothing is changed on the server. It is only observed: nothing starts it again, and it keeps its own provider until it is moved into a cell.',
-  'adopt.writes': '{count} settings are written',
+  'adopt.writes': '{count} {count, plural, one {setting is written} other {settings are written}}',
   'adopt.writesOne': 'One setting is written',
   'adopt.comma': ', ',
   'adopt.restarts': 'restarted at once',
@@ -231,7 +231,7 @@ export function useAdoptText() {
   const i18n = useText();
   const { language, t: general } = i18n;
   const t = useCallback<Translate>(
-    (key, values) => (isOwn(key) ? fill({ en, zh }[language][key], values) : general(key, values)),
+    (key, values) => (isOwn(key) ? fill({ en, zh }[language][key], values, language) : general(key, values)),
     [language, general],
   );
   return { ...i18n, t };

@@ -69,7 +69,7 @@ export function I18nProvider({ dictionaries, initial, children }: ProviderProps)
       language,
       locale,
       setLanguage,
-      t: (key, values) => fill(messages[key] ?? key, values),
+      t: (key, values) => fill(messages[key] ?? key, values, language),
       number: (amount) => format.format(amount),
     };
   }, [loaded, setLanguage]);

@@ -132,7 +132,7 @@ it('goes by the separators of the language', () => {
 describe('the numbers of a form', () => {
   const i18n = {
     locale: 'en',
-    t: (key: keyof typeof en, values?: Values) => fill(en[key], values),
+    t: (key: keyof typeof en, values?: Values) => fill(en[key], values, 'en'),
     number: (value: number) => value.toLocaleString('en'),
   };
   const SPECS = { port: { min: 1, max: 65_535 }, limit: { ...CENTS, none: 'No limit' } };

@@ -84,7 +84,7 @@ export const cell = {
   'cell.tasks': 'Processes',
   'cell.disk_mib': 'Disk',
   'cell.cpuValue': '{percent} of one processor',
-  'cell.tasksValue': '{count} processes and threads',
+  'cell.tasksValue': '{count} {count, plural, one {process or thread} other {processes and threads}}',
   'cell.field.memory_mib': 'Memory in MiB',
   'cell.field.cpu_percent': 'Processors in percent',
   'cell.field.tasks': 'Processes and threads',

@@ -99,7 +99,7 @@ export const fleet = {
   'models.price': '{price} per 1K',
   'models.priceKinds': '{input} in, {output} out per 1M',
   'models.priceInput': '{input} per 1M',
-  'models.context': '{tokens} tokens of context',
+  'models.context': '{tokens} {tokens, plural, one {token} other {tokens}} of context',
   'models.add': 'Add a model',
   'models.compare': 'Compare',
   'models.priceOf': 'Price of {name}',
@@ -112,7 +112,7 @@ export const fleet = {
   'models.sync': 'Sync to instances',
   'models.syncAll': 'Sync to {count}',
   'models.syncText': 'The list is written into the configuration of all {count} instances, one task each.',
-  'models.synced': '{count} tasks are under way.',
+  'models.synced': '{count} {count, plural, one {task is} other {tasks are}} under way.',
   'market.name': 'Item',
   'market.type': 'Type',
   'market.skill': 'Skill',
@@ -143,5 +143,6 @@ export const fleet = {
   'market.finding': 'Line {line}: {why}',
   'market.delete': 'Delete',
   'market.deleteTitle': 'Delete {name}?',
-  'market.deleteText': 'Nobody can install it any more. The {count} installs stay.',
+  'market.deleteText':
+    'Nobody can install it any more. The {count} {count, plural, one {install stays} other {installs stay}}.',
 };

@@ -73,7 +73,7 @@ export const frame = {
   'filter.day': 'Day',
   'diff.title': 'Changes',
   'diff.none': 'There is no difference.',
-  'diff.unchanged': '{count} lines unchanged',
+  'diff.unchanged': '{count} {count, plural, one {line} other {lines}} unchanged',
   'diff.removed': 'removed',
   'diff.added': 'added',
 };

@@ -20,7 +20,7 @@ export const overview = {
   'overview.nobody': 'Nobody',
   'overview.noSpend': 'Nothing spent yet',
   'overview.noSpendText': 'Costs appear here after the first requests.',
-  'overview.callsCount': '{count} calls',
+  'overview.callsCount': '{count} {count, plural, one {call} other {calls}}',
   'overview.pool': 'Pool, by profession',
   'overview.idleOf': '{idle} of {total} idle',
   'overview.readyOf': '{ready} of {total} ready',

@@ -97,7 +97,7 @@ export const servers = {
   'metrics.720': '30 d',
   'metrics.none': 'No measurements yet',
   'metrics.noneText': 'The server is measured every five minutes once it can be reached.',
-  'capacity.title': 'Capacity: {count} instances',
+  'capacity.title': 'Capacity: {count} {count, plural, one {instance} other {instances}}',
   'capacity.unknown': 'Unknown',
   'capacity.port': 'Next free port: {port}',
   'capacity.none': 'No instances on this server',

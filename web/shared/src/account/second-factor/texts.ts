@@ -148,5 +148,5 @@ const TEXTS = { en, zh };
 
 export function useTexts() {
   const { language } = useI18n();
-  return useCallback((key: Key, values?: Values) => fill(TEXTS[language][key], values), [language]);
+  return useCallback((key: Key, values?: Values) => fill(TEXTS[language][key], values, language), [language]);
 }
