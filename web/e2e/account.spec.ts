@@ -98,7 +98,7 @@ for (const side of SIDES) {
       );
 
       await change('not the password', 'spring-tide-2026');
-      await expect(page.getByRole('alert')).toContainText('The current password is not right.');
+      await expect(page.getByRole('alert')).toContainText('The current password is incorrect.');
 
       await change(app.account.password, 'spring-tide-2026');
       await expect(page.getByText('Your password is changed.')).toBeVisible();

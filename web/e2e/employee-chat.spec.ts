@@ -200,7 +200,7 @@ test('offline and back: what was sent waits, the page counts down, then it goes 
   await expect(page.getByText(/^Reconnecting in \d+ s$/)).toBeVisible();
   await expect(page.getByText('This device is offline.')).toBeVisible();
   await say(page, 'are you there');
-  await expect(page.getByText('Waits for the connection')).toBeVisible();
+  await expect(page.getByText('Waiting to send')).toBeVisible();
   await expectAccessible(page);
   await context.setOffline(false);
   await expect(replies(page).last()).toContainText('You said: are you there');
@@ -298,7 +298,7 @@ test('scrolling up is left in peace while a reply grows, and the way back is one
   await thread(page).evaluate((element) => (element.scrollTop = 0));
   await expect(replies(page).last()).toContainText('word8');
   expect(await thread(page).evaluate((element) => element.scrollTop)).toBeLessThan(20);
-  await page.getByRole('button', { name: 'To the newest' }).click();
+  await page.getByRole('button', { name: 'Jump to latest' }).click();
   await expect
     .poll(() =>
       thread(page).evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight),

@@ -108,7 +108,7 @@ test('a lost network is said at once, and what was written then goes out once', 
   await context.setOffline(true);
   await expect(page.getByText('This device is offline.')).toBeVisible();
   await say(page, 'are you there');
-  await expect(page.getByText('Waits for the connection')).toBeVisible();
+  await expect(page.getByText('Waiting to send')).toBeVisible();
   expect(relay.sent.filter(({ method }) => method === 'chat.send')).toHaveLength(0);
   offline = false;
   await context.setOffline(false);

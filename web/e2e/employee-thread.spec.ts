@@ -104,10 +104,10 @@ test('few of many messages are in the page, and each says which one it is', asyn
   await expect(thread(page).getByText('Question 0', { exact: true })).toBeVisible();
   await expect(articles(page).first()).toHaveAttribute('aria-posinset', '1');
   expect(await articles(page).count()).toBeLessThan(40);
-  await page.getByRole('button', { name: 'To the newest' }).click();
+  await page.getByRole('button', { name: 'Jump to latest' }).click();
   await expect(thread(page).getByText(`Answer ${MESSAGES - 1}`)).toBeInViewport();
   await expect.poll(() => toEnd(page)).toBeLessThan(5);
-  await expect(page.getByRole('button', { name: 'To the newest' })).toHaveCount(0);
+  await expect(page.getByRole('button', { name: 'Jump to latest' })).toHaveCount(0);
 });
 
 test('scrolling back never jumps, although heights are only known when they are drawn', async ({
@@ -154,7 +154,7 @@ test('one step back while a reply grows is left in peace, and the end is followe
     expect(await topOf(page, message)).toBe(top);
   }
 
-  await page.getByRole('button', { name: 'To the newest' }).click();
+  await page.getByRole('button', { name: 'Jump to latest' }).click();
   await expect.poll(() => toEnd(page)).toBeLessThan(5);
   grow(60);
   await expect.poll(() => toEnd(page)).toBeLessThan(5);
@@ -185,7 +185,7 @@ test('what is focused or unfolded is not lost when it is scrolled away', async (
 
   await composer(page).focus();
   await expect(page.getByText('The moon pulls.')).toHaveCount(0);
-  await page.getByRole('button', { name: 'To the newest' }).click();
+  await page.getByRole('button', { name: 'Jump to latest' }).click();
   await expect(page.getByText('The moon pulls.')).toBeVisible();
 });
 
@@ -267,7 +267,7 @@ test('the top of a thread brings what is older, and what one reads stays where i
   await thread(page).press('Home');
   await expect(thread(page).getByText('Question 0', { exact: true })).toBeInViewport();
   await expect(page.getByText('The conversation begins here.')).toBeInViewport();
-  await page.getByRole('button', { name: 'To the newest' }).click();
+  await page.getByRole('button', { name: 'Jump to latest' }).click();
   await expect(replies(page).last()).toContainText('A first word. A second.');
   expect(
     relay.sent.filter(({ method }) => method === 'chat.history').map(({ params }) => params.limit),

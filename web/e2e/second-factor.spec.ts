@@ -82,7 +82,7 @@ for (const side of SIDES) {
       await card.getByRole('button', { name: 'Set up' }).click();
       await card.getByLabel('Current password').fill('not the password');
       await card.getByRole('button', { name: 'Continue' }).click();
-      await expect(card.getByRole('alert')).toContainText('The current password is not right.');
+      await expect(card.getByRole('alert')).toContainText('The current password is incorrect.');
       await card.getByLabel('Current password').fill(app.account.password);
       await card.getByRole('button', { name: 'Continue' }).click();
       await expect(card.getByRole('img', { name: 'QR code for the authenticator app' })).toBeVisible();

@@ -45,7 +45,7 @@ export default function Palette({ text, onText, onReady, onClose, onHelp, onNewC
     { id: 'new', label: t('column.new'), icon: SquarePen, run: onNewChat },
     ...THEMES.map((theme) => ({
       id: `theme-${theme}`,
-      label: `${t('preferences.theme')}: ${t(`preferences.${theme}`)}`,
+      label: t('palette.theme', { theme: t(`preferences.${theme}`) }),
       icon: SunMoon,
       run: () => setTheme(theme),
     })),

@@ -56,7 +56,7 @@ export function Files({ files }: { files: ItemDetail['files'] }) {
                   {file.findings.map((finding, index) => (
                     <li key={index}>
                       <p className="font-medium">
-                        {t('item.line', { line: finding.line })}: {t(`finding.${finding.kind}`)}
+                        {t('item.line', { line: finding.line, what: t(`finding.${finding.kind}`) })}
                       </p>
                       <p>{finding.why}</p>
                       <code className="font-mono text-xs break-all">{finding.excerpt}</code>

@@ -12,6 +12,10 @@ export function checkMessages(name: string, en: Messages, zh: Messages) {
       expect(en[key]?.trim()).not.toBe('');
       expect(zh[key]?.trim()).not.toBe('');
     });
+    it('have full-width punctuation in Chinese', () => {
+      const half = /[\u4e00-\u9fff] ?[,;:!?()]|[,;:!?(] ?[\u4e00-\u9fff]/;
+      expect(Object.entries(zh).filter(([, text]) => half.test(text))).toEqual([]);
+    });
     it.each([
       ['en', en],
       ['zh', zh],

@@ -54,7 +54,7 @@ export const en = {
   'password.oldMissing': 'Enter your current password.',
   'password.tooShort': 'Use at least 8 characters.',
   'password.same': 'The new password equals the current one.',
-  'password.wrongOld': 'The current password is not right.',
+  'password.wrongOld': 'The current password is incorrect.',
   'password.none': 'This account has no password. You sign in through your organisation’s single sign-on.',
 
   'preferences.title': 'Appearance and language',

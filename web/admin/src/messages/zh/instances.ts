@@ -3,7 +3,7 @@ export const instances = {
   'health.healthy': '健康',
   'health.unhealthy': '异常',
   'health.key_invalid': '密钥无效',
-  'health.rate_limited': '被限流',
+  'health.rate_limited': '已被限流',
   'health.unknown': '未知',
   'instances.name': '名称',
   'instances.id': '标识',

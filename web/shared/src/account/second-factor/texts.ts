@@ -65,7 +65,7 @@ export const en = {
   'proof.offLead': 'After this, your password alone is enough to sign in.',
   'proof.codesLead': 'All older recovery codes end.',
   'proof.passwordMissing': 'Enter your current password.',
-  'proof.passwordWrong': 'The current password is not right.',
+  'proof.passwordWrong': 'The current password is incorrect.',
 
   'reset.label': 'Your password was changed by somebody else',
   'reset.by': 'Your password was set by {by}.',
@@ -125,7 +125,7 @@ export const zh: Record<Key, string> = {
   'panel.replace': '更换应用',
   'panel.newCodes': '生成新的恢复码',
   'panel.switchOff': '关闭',
-  'panel.done': '两步验证已启用，其他会话均已退出。',
+  'panel.done': '两步验证已启用，其他登录均已退出。',
   'panel.isOff': '两步验证已关闭。',
 
   'proof.password': '当前密码',
