@@ -53,6 +53,13 @@ export function app(root: string, api: string, partBytes: number) {
                 priority: 2,
                 includeDependenciesRecursively: false,
               },
+              // The menus' code comes after the page, but for a small part beside it every page would load it.
+              {
+                name: 'menu',
+                test: /node_modules[\\/](@floating-ui|@radix-ui[\\/]react-(menu|dropdown-menu|popper|arrow|roving-focus|collection|direction|use-size))[\\/]/,
+                priority: 2,
+                includeDependenciesRecursively: false,
+              },
               {
                 name: 'parts',
                 minShareCount: 2,

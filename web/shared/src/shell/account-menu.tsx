@@ -1,6 +1,6 @@
 // Who is signed in, with the profile, theme, language and the way out.
 import * as Menu from '@radix-ui/react-dropdown-menu';
-import { Check, ChevronsUpDown, LogOut, UserRound } from 'lucide-react';
+import { Check, LogOut, UserRound } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { useLocation } from 'wouter';
 import { THEME_ICONS } from '../account/preferences';
@@ -8,17 +8,12 @@ import { useLogout } from '../account/use-logout';
 import { useI18n } from '../i18n/i18n';
 import { LANGUAGE_NAMES, LANGUAGES, type Language } from '../i18n/language';
 import { setTheme, THEMES, useTheme, type Theme } from '../theme';
-
-export interface Account {
-  name: string;
-  email: string;
-}
+import { accountButton, AccountFace, accountLabel, type AccountProps } from './account-button';
 
 const ITEM =
   'flex min-h-9 items-center gap-2.5 rounded-md px-2.5 py-1.5 text-sm select-none outline-none data-highlighted:bg-accent-soft data-highlighted:text-accent-strong';
 
-/** `account` is undefined until it is known; `wide` shows the name beside the initials. */
-export function AccountMenu({ account, wide }: { account: Account | undefined; wide: boolean }) {
+export default function AccountMenu({ account, wide }: AccountProps) {
   const { t, language, setLanguage } = useI18n();
   const [, navigate] = useLocation();
   const theme = useTheme();
@@ -26,25 +21,8 @@ export function AccountMenu({ account, wide }: { account: Account | undefined; w
   const name = account?.name || account?.email || '';
   return (
     <Menu.Root modal={false}>
-      <Menu.Trigger
-        aria-label={name ? `${t('account.menu')}: ${name}` : t('account.menu')}
-        className={`flex min-h-10 items-center gap-2.5 rounded-lg p-1.5 text-start hover:bg-sunken data-[state=open]:bg-sunken ${wide ? 'w-full' : ''}`}
-      >
-        <span
-          aria-hidden="true"
-          className="flex size-8 shrink-0 items-center justify-center rounded-full bg-accent-soft text-sm font-semibold text-accent-strong"
-        >
-          {name ? initials(name) : <UserRound className="size-4" />}
-        </span>
-        {wide && (
-          <>
-            <span className="min-w-0 flex-1">
-              <span className="block h-5 truncate text-sm font-medium">{name}</span>
-              <span className="block h-4 truncate text-xs text-muted">{account?.email}</span>
-            </span>
-            <ChevronsUpDown className="size-4 shrink-0 text-muted" aria-hidden="true" />
-          </>
-        )}
+      <Menu.Trigger aria-label={accountLabel(t, account)} className={accountButton(wide)}>
+        <AccountFace account={account} wide={wide} />
       </Menu.Trigger>
       {/* Not in a portal: so the menu stands inside the header, where screen readers look for it. */}
       <Menu.Content
@@ -126,12 +104,4 @@ function Choices({ label, value, onChange, options }: ChoicesProps) {
       ))}
     </Menu.RadioGroup>
   );
-}
-
-/** "Ada Lovelace" → AL; by characters, not UTF-16 units, so that no name is cut in half. */
-function initials(name: string): string {
-  const words = name.trim().split(/\s+/);
-  const first = Array.from(words[0] ?? '')[0] ?? '';
-  const last = words.length > 1 ? (Array.from(words.at(-1) ?? '')[0] ?? '') : '';
-  return (first + last).toUpperCase();
 }

@@ -6,7 +6,7 @@ import { useI18n } from '../i18n/i18n';
 import { ErrorBoundary } from '../ui/error-boundary';
 import { Brand } from '../ui/mark';
 import { Skeleton } from '../ui/states';
-import { AccountMenu, type Account } from './account-menu';
+import { AccountMenu, type Account } from './account-button';
 import { Drawer } from './drawer';
 import { Nav, type NavItem } from './nav';
 import { Moved } from './page';

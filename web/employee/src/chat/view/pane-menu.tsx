@@ -13,13 +13,13 @@ import type { Chat } from '../use-chat';
 
 const WAYS: readonly Preference[] = ['auto', 'socket', 'embed', 'gateway'];
 
-interface PaneMenuProps {
+export interface PaneMenuProps {
   instance: Instance;
   chat: Chat;
   onFind: () => void;
 }
 
-export function PaneMenu({ instance, chat, onFind }: PaneMenuProps) {
+export default function PaneMenu({ instance, chat, onFind }: PaneMenuProps) {
   const { t, locale } = useText();
   const [, navigate] = useLocation();
   const { messages } = chat.state;

@@ -1,7 +1,9 @@
 // The right pane: the chosen instance's chat, or its own window in a frame.
+import { lazyPart, type AwayProps } from '@tidepool/shared/lazy-part';
+import { Nothing } from '@tidepool/shared/shell/away';
 import { IconButton } from '@tidepool/shared/ui/icon-button';
-import { PanelLeftOpen } from 'lucide-react';
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { Ellipsis, PanelLeftOpen } from 'lucide-react';
+import { Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import type { Instance } from '../../instances-query';
 import { useText } from '../../messages';
 import { isPlainKey } from '../../shortcuts';
@@ -13,9 +15,25 @@ import { useReplyNotice } from '../use-reply-notice';
 import { Composer, type ComposerHandle } from './composer';
 import { ConnectionBar, ConnectionMark } from './connection';
 import { EmptyThread } from './empty-thread';
-import { PaneMenu } from './pane-menu';
 import { QuotaBar } from './quota-bar';
 import { ThreadView } from './thread-view';
+
+const PaneMenu = lazyPart(() => import('./pane-menu'), NoMenuYet);
+
+/** Its button, until its code is there. */
+function NoMenu() {
+  const { t } = useText();
+  return <IconButton icon={Ellipsis} label={t('menu.label')} size="normal" disabled />;
+}
+
+function NoMenuYet({ retry, again }: AwayProps) {
+  return (
+    <>
+      <NoMenu />
+      <Nothing retry={retry} again={again} />
+    </>
+  );
+}
 
 interface PaneProps {
   account: string;
@@ -48,7 +66,9 @@ export function Pane({ account, instance, chat, onShowColumn, columnShown }: Pan
         </div>
         <div className="flex shrink-0 items-center gap-2">
           <QuotaBar />
-          <PaneMenu instance={instance} chat={chat} onFind={() => setFinding(true)} />
+          <Suspense fallback={<NoMenu />}>
+            <PaneMenu instance={instance} chat={chat} onFind={() => setFinding(true)} />
+          </Suspense>
         </div>
       </div>
       <ConnectionBar chat={chat} />
