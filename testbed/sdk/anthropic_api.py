@@ -134,7 +134,7 @@ def messages(request: Request) -> Answer:
     asked = request.json
     blocks, stop, sequence = _said(request)
     total, reasoning = _input(asked), 48 * sum("thinking" in block["type"] for block in blocks)
-    usage = Usage(total, tokens(blocks) + reasoning, reasoning=reasoning)
+    usage = Usage(total, tokens(blocks) + reasoning, cached=0, cache_write=0, reasoning=reasoning or None)
     if _caches(asked):
         cached = total // 2
         usage.cached, usage.cache_write = (cached, 0) if request.seen_before else (0, cached)

@@ -21,7 +21,7 @@ def chat(request: Request) -> Answer:
         return invalid(problem, "messages")
     choices = [_choice(request, number) for number in range(asked.get("n") or 1)]
     prompt, reasoning = tokens(messages, asked.get("tools")), reasoning_of(asked.get("reasoning_effort"))
-    usage = Usage(prompt, sum(tokens(choice["message"]) for choice in choices) + reasoning, reasoning=reasoning)
+    usage = Usage(prompt, sum(tokens(choice["message"]) for choice in choices) + reasoning, cached=0, reasoning=reasoning)
     if asked.get("prompt_cache_key") and request.seen_before:
         usage.cached = prompt // 2
     common = {

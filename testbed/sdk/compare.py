@@ -257,7 +257,7 @@ def _row_problems(case: Case, step: dict[str, Any], said: Recorded, plan: dict[s
         if got != wanted:
             yield f"the log counts {got} tokens, the upstream said {wanted}"
         for column, value in (
-            ("cached_tokens", said.usage.cached),
+            ("cache_read_tokens", said.usage.cached),
             ("cache_write_tokens", said.usage.cache_write),
             ("reasoning_tokens", said.usage.reasoning),
         ):

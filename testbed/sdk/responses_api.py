@@ -27,7 +27,7 @@ def responses(request: Request) -> Answer:
     )
     output = _items(request, bool(reasoning))
     is_cut = any(item.get("status") == "incomplete" for item in output)
-    usage = Usage(prompt, tokens(output) + reasoning, reasoning=reasoning)
+    usage = Usage(prompt, tokens(output) + reasoning, cached=0, cache_write=0, reasoning=reasoning)
     if asked.get("prompt_cache_key") and request.seen_before:
         usage.cached = prompt // 2
     whole = {

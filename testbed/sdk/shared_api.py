@@ -22,13 +22,13 @@ _FAULT = re.compile(rb"\[fault ([\w-]+)(?:=(\d+))?\]")
 
 @dataclass
 class Usage:
-    """What the answer says, in the platform's terms: `prompt` is all input, `completion` has the reasoning in it."""
+    """What the answer says, in the platform's terms: `prompt` is all input, `completion` has the reasoning in it. What it does not say is None."""
 
     prompt: int = 0
     completion: int = 0
-    cached: int = 0
-    cache_write: int = 0
-    reasoning: int = 0
+    cached: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
 
 
 @dataclass
