@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulConnection;
+use socket2::SockFilter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
@@ -153,6 +154,9 @@ where
             }
         }
     }
+    if let Err(error) = refuse_new(&listener) {
+        tracing::debug!(%error, "whoever connects in the moment of the end may be cut off");
+    }
     let over = tokio::time::Instant::now() + timing.linger;
     while let Ok(Ok(accepted)) = tokio::time::timeout_at(over, accept(&listener, &room)).await {
         begin(accepted);
@@ -172,6 +176,22 @@ where
     }
     finish.send_replace(true);
     Ending { cut, ended }
+}
+
+/// Has the kernel drop packets that open a connection. Between the last look into its queue and the close of the listener
+/// it would accept a connection, and reset it with the request on it. A client whose packet was dropped sends it again a
+/// second later, is refused, and knows that nothing of its request was read.
+fn refuse_new(listener: &TcpListener) -> io::Result<()> {
+    const FLAGS: u32 = 13; // the place of the flags in the header of TCP
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    socket2::SockRef::from(listener).attach_filter(&[
+        SockFilter::new(0x30, 0, 0, FLAGS),     // load the byte
+        SockFilter::new(0x54, 0, 0, SYN | ACK), // keep these two flags
+        SockFilter::new(0x15, 0, 1, SYN),       // SYN alone: the next line, else the one after it
+        SockFilter::new(0x06, 0, 0, 0),         // drop
+        SockFilter::new(0x06, 0, 0, u32::MAX),  // pass
+    ])
 }
 
 /// The next connection, once there is room for it.
@@ -223,6 +243,11 @@ mod tests {
     }
 
     async fn served(last_word: Duration) -> Served {
+        let timing = Timing { last_word, ..Timing::usual(HOUR) };
+        served_with(timing).await
+    }
+
+    async fn served_with(timing: Timing) -> Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
@@ -245,7 +270,6 @@ mod tests {
                 turn.serve(http1::Builder::new().serve_connection(TokioIo::new(stream), service)).await;
             }
         };
-        let timing = Timing { last_word, ..Timing::usual(HOUR) };
         let serving = tokio::spawn(serve_with(timing, listener, stopped, connected));
         Served { address, stop, serving, answers, begun }
     }
@@ -277,6 +301,19 @@ mod tests {
         assert!(heard.starts_with("HTTP/1.1 200") && heard.contains("connection: close"), "{heard}");
         rest(&mut idle).await;
         ending.finished().await;
+    }
+
+    /// A connection that the kernel accepted and nobody took would be reset, and the request on it lost.
+    #[tokio::test]
+    async fn who_comes_while_it_stops_is_refused_and_not_cut_off() {
+        let linger = Duration::from_millis(500);
+        let Served { address, stop, serving, .. } = served_with(Timing { linger, ..Timing::usual(HOUR) }).await;
+        stop.send_replace(true);
+        // The listener learns of it at once, and goes on accepting for half a second.
+        tokio::time::sleep(linger / 5).await;
+        let late = tokio::time::timeout(testkit::LIMIT, TcpStream::connect(address)).await.unwrap();
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        serving.await.unwrap().finished().await;
     }
 
     #[tokio::test]
