@@ -68,6 +68,7 @@ export default function ModelPanel({ model, onClose }: { model: Model; onClose: 
     <>
       <Dialog
         open
+        isText
         width="wide"
         onClose={onClose}
         title={id}

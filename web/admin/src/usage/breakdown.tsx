@@ -58,7 +58,7 @@ export default function Breakdown() {
     <Card title={t('usage.breakdown')}>
       <DataTable
         id="usage"
-        caption={t('usage.breakdown')}
+        caption={`${t(`usage.by.${first}`)} × ${t(`usage.by.${second}`)}`}
         columns={columns}
         query={query}
         state={state}

@@ -18,6 +18,8 @@ interface DialogProps extends OverlayProps {
   width?: 'narrow' | 'wide';
   /** Buttons at the end; they stay in view while the content scrolls. */
   foot?: ReactNode;
+  /** Nothing in it takes the focus, so that the content itself must, or nobody could scroll it by keyboard. */
+  isText?: boolean;
 }
 
 /** A dialog's first field, or the dialog itself; not its close button, which comes first by chance. */
@@ -33,7 +35,16 @@ function focusInside(event: Event) {
 const CLOSE =
   'flex size-9 shrink-0 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink';
 
-export function Dialog({ open, onClose, title, lead, width = 'narrow', foot, children }: DialogProps) {
+export function Dialog({
+  open,
+  onClose,
+  title,
+  lead,
+  width = 'narrow',
+  foot,
+  isText,
+  children,
+}: DialogProps) {
   return (
     <Radix.Root open={open} onOpenChange={(next) => next || onClose()}>
       <Radix.Portal>
@@ -44,7 +55,12 @@ export function Dialog({ open, onClose, title, lead, width = 'narrow', foot, chi
           className={`rise-in fixed inset-x-3 top-1/2 z-50 mx-auto flex max-h-[calc(100dvh-2rem)] -translate-y-1/2 flex-col rounded-xl border border-line bg-surface shadow-high outline-none ${width === 'wide' ? 'max-w-3xl' : 'max-w-lg'}`}
         >
           <Head title={title} lead={lead} />
-          <div data-body className="min-h-0 flex-1 overflow-y-auto px-5 py-4">
+          <div
+            data-body
+            // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard.
+            tabIndex={isText ? 0 : undefined}
+            className="min-h-0 flex-1 overflow-y-auto px-5 py-4 -outline-offset-2"
+          >
             {children}
           </div>
           {foot && (
