@@ -10,6 +10,7 @@ pub mod own_request;
 pub mod provider;
 pub mod quota;
 pub mod request_log;
+pub mod spoken;
 pub mod task;
 pub mod unlogged;
 pub mod usage;

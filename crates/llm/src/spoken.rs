@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use base::Result;
 use store::model::{Protocol, ProviderKind};
 
-use super::Listed;
 use crate::App;
+use crate::model::{self, Listed};
 use crate::provider::{self, preset};
 
 /// A model with the protocols in which it can be asked, the one that is best for an assistant first.
@@ -20,7 +20,7 @@ pub struct Spoken {
 /// All models, in the order in which they are shown. Of a foreign gateway only OpenAI's chat completions and embeddings
 /// are known to work with every model.
 pub async fn spoken(app: &App) -> Result<Vec<Spoken>> {
-    let listed = super::list(app).await?;
+    let listed = model::list(app).await?;
     if !app.upstream.embedded {
         let protocols = vec![Protocol::Chat, Protocol::Embeddings];
         return Ok(listed.into_iter().map(|listed| Spoken { protocols: protocols.clone(), listed }).collect());

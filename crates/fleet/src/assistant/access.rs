@@ -3,7 +3,8 @@
 use base::price::{PerMillion, Prices, Rate, Tier};
 use base::{Result, Secret};
 use llm::key;
-use llm::model::{Input, Listed, PriceSource, Protocol, ProviderKind, Purpose, Spoken, spoken};
+use llm::model::{Input, Listed, PriceSource, Protocol, ProviderKind, Purpose};
+use llm::spoken::{Spoken, spoken};
 use openclaw::config::{Access, Api, Cost, Model, Rates};
 use store::instance::Instance;
 

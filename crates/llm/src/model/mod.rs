@@ -3,7 +3,6 @@
 pub mod compare;
 mod edit;
 mod route;
-mod spoken;
 mod sync;
 pub mod table;
 
@@ -15,7 +14,6 @@ use store::model::{self, price};
 pub use store::model::{Input, Model, Offer, Origin, Protocol, ProviderKind, Purpose, Source};
 
 pub use self::edit::{Patch, create, delete, take_table, update};
-pub use self::spoken::{Spoken, spoken};
 pub use self::sync::{Synced, sync};
 use crate::App;
 

@@ -90,7 +90,7 @@ fn an_empty_file_becomes_a_whole_configuration() {
             }},
             "agents": {"defaults": {
                 "model": {"primary": "tidepool-anthropic/claude-opus-4-6", "fallbacks": ["tidepool/gpt-4o"]},
-                "models": {"tidepool-anthropic/claude-opus-4-6": {"params": {"cacheRetention": "short"}}},
+                "params": {"cacheRetention": "short"},
                 "heartbeat": {"every": "0m"},
             }},
             "cron": {"enabled": false},
@@ -190,10 +190,12 @@ fn an_older_release_is_given_no_key_that_it_would_refuse() {
 }
 
 #[test]
-fn before_the_list_of_allowed_models_a_map_was_it() {
+fn without_a_list_of_allowed_models_the_settings_of_single_models_are_one() {
     let text = "{agents:{defaults:{models:{'own/llama':{alias:'l'},'tidepool/gpt-4o':{alias:'g'}}}}}";
     let mut document = Document::parse(text).unwrap();
-    settings().apply(&mut document, &Version::new(2026, 7, 35)).unwrap();
+    for version in [Version::TESTED, Version::new(2026, 7, 35)] {
+        settings().apply(&mut document, &version).unwrap();
+    }
     assert_eq!(
         document.get(["agents", "defaults", "models"]),
         Some(json!({"own/llama": {"alias": "l"}, "tidepool/gpt-4o": {"alias": "g"}, "tidepool/claude-opus-4-6": {},

@@ -16,13 +16,13 @@ pub use model::{Cost, Model, Rates};
 
 const PROVIDERS: [&str; 2] = ["models", "providers"];
 const MODEL: [&str; 3] = ["agents", "defaults", "model"];
-/// The settings of single models. Before `KNOWS_POLICY` its keys were also the list of the allowed ones.
+/// The settings of single models. Without `POLICY` its keys are also the list of the allowed ones.
 const MODELS: [&str; 3] = ["agents", "defaults", "models"];
 const PARAMS: [&str; 3] = ["agents", "defaults", "params"];
 const POLICY: [&str; 4] = ["agents", "defaults", "modelPolicy", "allow"];
 const RETENTION: &str = "cacheRetention";
 
-/// The first release in which the allowed models are a list; before, they were the keys of a map.
+/// The first release that has a list of the allowed models.
 const KNOWS_POLICY: Version = Version::new(2026, 8, 1);
 
 /// A protocol in which an assistant asks models.
@@ -113,7 +113,7 @@ impl Access {
         document.set(model("primary"), literal("a model", &primary)?)?;
         document.set(model("fallbacks"), Value::Array(fallbacks?))?;
         self.allow(document, version)?;
-        self.keep_caches(document, version)?;
+        self.keep_caches(document)?;
         memory::set(document, version, self.embedding.as_deref())
     }
 
@@ -148,8 +148,9 @@ impl Access {
 
     /// If the file restricts which models may be chosen, allows ours too. If it does not, no list is started.
     fn allow(&self, document: &mut Document, version: &Version) -> Result<()> {
-        if *version >= KNOWS_POLICY {
-            let Some(Value::Array(mut list)) = document.get(POLICY) else { return Ok(()) };
+        if *version >= KNOWS_POLICY
+            && let Some(Value::Array(mut list)) = document.get(POLICY)
+        {
             if list.is_empty() {
                 return Ok(());
             }
@@ -177,14 +178,14 @@ impl Access {
 
     /// Has the provider's cache used, which OpenClaw does not at an address that is not Anthropic's own unless it is said.
     /// What an owner chose stays.
-    fn keep_caches(&self, document: &mut Document, version: &Version) -> Result<()> {
+    fn keep_caches(&self, document: &mut Document) -> Result<()> {
         let mut cached = self.models_of(Api::Messages).peekable();
         let for_all = Path::from(PARAMS).key(RETENTION);
         if cached.peek().is_none() || document.has(&for_all) {
             return Ok(());
         }
-        // There a first entry of this map would forbid all other models.
-        if *version < KNOWS_POLICY && document.keys(MODELS).is_empty() {
+        // Without another list, a first setting of a single model would forbid all others.
+        if document.keys(MODELS).is_empty() {
             return document.set(for_all, json!("short")).map(drop);
         }
         for model in cached {

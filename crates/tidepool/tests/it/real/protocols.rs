@@ -8,6 +8,7 @@ use base::{Clock, Secret};
 use fleet::assistant::access;
 use openclaw::{Document, Version};
 use serde_json::{Value, json};
+use store::request_log::{self, Request};
 
 use super::gateway::sub_key;
 use super::openclaw::OpenClaw;
@@ -90,10 +91,14 @@ async fn platform(folder: &Path, upstream: &Upstream) -> (Process, String) {
     (server, root)
 }
 
+async fn database(folder: &Path) -> store::Db {
+    let url = Secret::new(format!("sqlite:{}", folder.join("data/tidepool.db").display()));
+    store::Db::open(&url).await.unwrap()
+}
+
 /// What the platform writes of models into the instance's configuration.
 async fn written(folder: &Path, gateway: &str) -> Value {
-    let url = Secret::new(format!("sqlite:{}", folder.join("data/tidepool.db").display()));
-    let engine = queue::App::for_tests(store::Db::open(&url).await.unwrap(), Clock::default()).unwrap();
+    let engine = queue::App::for_tests(database(folder).await, Clock::default()).unwrap();
     let people = people::App::for_tests(llm::App::for_tests(engine).unwrap()).unwrap();
     let mut app = fleet::App::for_tests(people).unwrap();
     app.assistants.gateway_url = format!("http://{gateway}");
@@ -172,7 +177,7 @@ async fn every_model_is_asked_in_its_protocol_and_billed_to_the_token() {
     assert!(answer["data"][0]["embedding"].is_array(), "{answer}");
     assert!(!upstream.asked("/v1/embeddings").is_empty(), "texts for its memory go through the gateway");
 
-    is_billed(&server, &upstream).await;
+    is_billed(folder.path(), &server, &upstream).await;
 }
 
 /// What arrived at the upstream in a conversation.
@@ -198,40 +203,48 @@ fn looks_right(case: &Case, upstream: &Upstream) {
     assert!(case.thought.is_none() || bills.iter().all(|bill| bill.reasoning > 0), "{}: {bills:?}", case.reference);
 }
 
-/// The employee's own log has every request, with the upstream's counts and its price.
-async fn is_billed(server: &Process, upstream: &Upstream) {
-    let login = json!({"email": "ada@example.com", "password": PASSWORD});
-    let token = server.employee.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
-    let usage = server.employee.get("/me/usage/logs?limit=100").token(&token).ok().await;
-    let rows = usage["logs"].as_array().unwrap();
+/// The log has every request, with the upstream's counts and its price, and the employee sees as many.
+async fn is_billed(folder: &Path, server: &Process, upstream: &Upstream) {
     let embedding = ("text-embedding-3-small", [0.02, 0.0, 0.0, 0.0]);
+    let (db, all) = (database(folder).await, base::Page { offset: 0, limit: 1000 });
+    let rows = testkit::until_ok("the last request is in the log", async || {
+        let rows = request_log::list(&db, &Default::default(), all).await.unwrap();
+        if rows.iter().any(|row| row.model == embedding.0) { Ok(rows) } else { Err(rows.len()) }
+    })
+    .await;
     for (model, prices) in cases().iter().map(|case| (case.model, case.prices)).chain([embedding]) {
-        let of_it: Vec<&Value> = rows.iter().filter(|row| row["model"] == model).collect();
+        let of_it: Vec<&Request> = rows.iter().filter(|row| row.model == model).collect();
         let bills = upstream.bills(model);
-        assert_eq!(of_it.len(), bills.len(), "{model}: {usage}");
-        let counted = |name: &str| of_it.iter().map(|row| row[name].as_i64().unwrap_or(0)).sum::<i64>();
+        assert_eq!(of_it.len(), bills.len(), "{model}: {of_it:?}");
+        let counted = |of: fn(&Request) -> i64| of_it.iter().map(|row| of(row)).sum::<i64>();
         let billed = |of: fn(&Bill) -> i64| bills.iter().map(of).sum::<i64>();
-        assert_eq!(counted("prompt_tokens"), billed(|bill| bill.input + bill.cache_read + bill.cache_write), "{model}");
-        assert_eq!(counted("completion_tokens"), billed(|bill| bill.output), "{model}");
-        assert_eq!(counted("cache_read_tokens"), billed(|bill| bill.cache_read), "{model}");
-        assert_eq!(counted("cache_write_tokens"), billed(|bill| bill.cache_write), "{model}");
-        assert_eq!(counted("reasoning_tokens"), billed(|bill| bill.reasoning), "{model}");
+        let all_input = billed(|bill| bill.input + bill.cache_read + bill.cache_write);
+        assert_eq!(counted(|row| row.prompt_tokens), all_input, "{model}");
+        assert_eq!(counted(|row| row.completion_tokens), billed(|bill| bill.output), "{model}");
+        let from_cache = counted(|row| row.cache_read_tokens.unwrap_or(0));
+        assert_eq!(from_cache, billed(|bill| bill.cache_read), "{model}");
+        assert_eq!(counted(|row| row.cache_write_tokens.unwrap_or(0)), billed(|bill| bill.cache_write), "{model}");
+        // Anthropic does not say how much of its output is thinking.
+        if model != "claude-sonnet-4-6" {
+            assert_eq!(counted(|row| row.reasoning_tokens.unwrap_or(0)), billed(|bill| bill.reasoning), "{model}");
+        }
         let [input, read, write, output] = prices;
         let cost = |bill: &Bill| {
-            bill.input as f64 * input
-                + bill.cache_read as f64 * read
-                + bill.cache_write as f64 * write
-                + bill.output as f64 * output
+            let cached = bill.cache_read as f64 * read + bill.cache_write as f64 * write;
+            bill.input as f64 * input + cached + bill.output as f64 * output
         };
-        let cost: f64 = bills.iter().map(cost).sum::<f64>() / 1e6;
-        let exact: f64 = of_it.iter().map(|row| row["cost_exact"].as_str().unwrap().parse::<f64>().unwrap()).sum();
+        let cost = bills.iter().map(cost).sum::<f64>() * 1e3;
+        let exact = counted(|row| row.quota * 2_000 + row.quota_rest);
         // Each row is rounded to a billionth of a dollar.
-        assert!((cost - exact).abs() <= 1e-9 * bills.len() as f64, "{model}: {cost} {exact}");
+        assert!((cost - exact as f64).abs() <= bills.len() as f64, "{model}: {cost} {exact} billionths of a dollar");
         println!(
-            "{model}: {} requests, {} of {} input tokens from the cache, ${exact:.6}",
-            bills.len(),
-            counted("cache_read_tokens"),
-            counted("prompt_tokens")
+            "{model}: {} requests, {from_cache} of {all_input} input tokens from the cache, {exact} nano$",
+            bills.len()
         );
     }
+    let login = json!({"email": "ada@example.com", "password": PASSWORD});
+    let token = server.employee.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    let usage = server.employee.get("/me/usage/summary").token(&token).ok().await;
+    let tokens: i64 = rows.iter().map(|row| row.prompt_tokens + row.completion_tokens).sum();
+    assert_eq!(usage["today"]["total_tokens"].as_i64(), Some(tokens), "{usage}");
 }

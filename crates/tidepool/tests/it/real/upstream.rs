@@ -134,7 +134,8 @@ impl Said {
     fn to(last: &str, thinks: bool, has_image: bool) -> Said {
         let said = |words: String| Said { thinks, words, reads: None };
         if let Some((_, file)) = last.rsplit_once("please read ") {
-            let file = file.split_whitespace().next().unwrap_or_default().trim_end_matches(['"', '\\']).to_owned();
+            // The text stands in JSON: a quote ends it.
+            let file = file.chars().take_while(|c| !c.is_whitespace() && !"\"\\".contains(*c)).collect();
             return Said { thinks, words: String::new(), reads: Some(file) };
         }
         if last.contains("the pearl is in the oyster") {
@@ -150,6 +151,12 @@ impl Said {
     fn text(&self) -> String {
         if self.reads.is_some() { self.arguments() } else { self.words.clone() }
     }
+}
+
+/// The last thing that was said, without what OpenClaw adds about itself.
+fn last_said(turns: &[Value]) -> String {
+    let texts = turns.iter().rev().map(Value::to_string);
+    texts.into_iter().find(|text| !text.contains("OPENCLAW_INTERNAL_CONTEXT")).unwrap_or_default()
 }
 
 fn stream(events: impl IntoIterator<Item = String>) -> Response {
@@ -186,7 +193,7 @@ async fn messages(State(upstream): State<Upstream>, Json(body): Json<Value>) -> 
     let mut parts = parts_of(&body["tools"]);
     parts.extend(parts_of(&body["system"]));
     parts.extend(turns.iter().flat_map(said_by));
-    let last = turns.last().map(|turn| turn["content"].to_string()).unwrap_or_default();
+    let last = last_said(&turns);
     let thinks = body["thinking"]["type"].as_str().is_some_and(|kind| kind != "disabled");
     let said = Said::to(&last, thinks, last.contains("\"image\""));
     let bill = upstream.bill(&body, &parts, true, &said);
@@ -232,7 +239,7 @@ async fn responses(State(upstream): State<Upstream>, Json(body): Json<Value>) ->
     let mut parts = parts_of(&body["tools"]);
     parts.extend(parts_of(&body["instructions"]));
     parts.extend(input.clone());
-    let last = input.last().map(Value::to_string).unwrap_or_default();
+    let last = last_said(&input);
     let thinks = body["reasoning"]["effort"].as_str().is_some_and(|effort| effort != "none");
     let said = Said::to(&last, thinks, last.contains("input_image"));
     let bill = upstream.bill(&body, &parts, false, &said);
@@ -305,7 +312,7 @@ async fn chat(State(upstream): State<Upstream>, Json(body): Json<Value>) -> Resp
     let turns = body["messages"].as_array().cloned().unwrap_or_default();
     let mut parts = parts_of(&body["tools"]);
     parts.extend(turns.clone());
-    let last = turns.last().map(Value::to_string).unwrap_or_default();
+    let last = last_said(&turns);
     let said = Said::to(&last, false, last.contains("image_url"));
     let bill = upstream.bill(&body, &parts, false, &said);
     let id = base::id::fresh();

@@ -118,13 +118,13 @@ async fn an_assistant_of_before_gets_an_entry_for_each_protocol_and_true_limits_
             *model = json!({"id": model["id"], "name": model["name"]});
         }
         config["agents"]["defaults"]["model"] = json!({"primary": "tidepool/claude-sonnet-4-6", "fallbacks": []});
-        config["agents"]["defaults"].as_object_mut().unwrap().remove("models");
+        config["agents"]["defaults"].as_object_mut().unwrap().remove("params");
     });
     assert_eq!(pass(&ground).await, "1 differ: 1 are reconciled, 0 are left to people");
     ground.settle().await;
     let config = ground.config(HOME);
     assert_eq!(config["models"], brought["models"]);
-    assert_eq!(config["agents"]["defaults"]["models"], brought["agents"]["defaults"]["models"]);
+    assert_eq!(config["agents"]["defaults"]["params"], json!({"cacheRetention": "short"}));
     assert_eq!(config["agents"]["defaults"]["model"]["primary"], "tidepool-anthropic/claude-sonnet-4-6");
     assert_eq!(ground.machine.starts(&unit), starts, "it was not restarted");
     let of = |entry: &str| {
