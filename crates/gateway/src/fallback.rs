@@ -171,7 +171,7 @@ async fn once(
     by: &By,
 ) -> Result<Response<Answer>, Failure> {
     let At::Provider(provider, key) = &turn.at else {
-        let body = question.asked.body_for(&by.model.id);
+        let body = question.asked.body_for(&by.model.id, true);
         let answer = provider::echoed(question.from.protocol, &body);
         return judge(providers, waits, turn, question, by, answer).await;
     };
@@ -199,7 +199,7 @@ async fn of_provider(
     (provider, key): (&Provider, &Key),
 ) -> Result<Response<Answer>, Failure> {
     let who = || format!("{} at {}", by.model.id, by.provider);
-    let body = question.asked.body_for(by.model.name_at(&by.provider));
+    let body = question.asked.body_for(by.model.name_at(&by.provider), provider.takes_usage_request);
     let asking = providers.ask(provider, key, body, &question.from);
     let deadline = question.deadline.min(tokio::time::Instant::now() + provider.answer);
     let response = match tokio::time::timeout_at(deadline, asking).await {

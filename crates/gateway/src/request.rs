@@ -32,9 +32,10 @@ impl Asked {
     }
 
     /// The body for a provider. Two things are edited: the model, if another one of the chain is asked, and the request
-    /// for the usage of a stream, if the client did not make it.
-    pub fn body_for(&self, model: &str) -> Bytes {
-        let mut edits: Vec<Edit> = self.fields.usage_edit.iter().cloned().collect();
+    /// for the usage of a stream, if the client did not make it and the provider takes it.
+    pub fn body_for(&self, model: &str, takes_usage_request: bool) -> Bytes {
+        let usage_edit = self.fields.usage_edit.iter().filter(|_| takes_usage_request);
+        let mut edits: Vec<Edit> = usage_edit.cloned().collect();
         if model != self.fields.model {
             edits.push((self.fields.model_at.clone(), serde_json::Value::from(model).to_string().into_bytes()));
         }
@@ -76,7 +77,7 @@ mod tests {
     fn a_body_without_need_for_an_edit_is_the_very_same() {
         let body = " {\"model\" : \"gpt-4o\",\n \"x\":[1e400, \"\\u00e9\"],\t\"messages\":[]} ";
         let asked = asked(body);
-        assert_eq!(asked.body_for("gpt-4o"), body.as_bytes());
+        assert_eq!(asked.body_for("gpt-4o", true), body.as_bytes());
         assert_eq!((asked.model(), asked.fields.stream), ("gpt-4o", false));
     }
 
@@ -84,27 +85,27 @@ mod tests {
     fn an_edit_touches_its_value_only() {
         let body = r#"{ "z": {"model": "inner"}, "model": "claude-opus-4-6" , "temperature": 1.0000, "stream": true}"#;
         assert_eq!(
-            asked(body).body_for("gpt-4o"),
+            asked(body).body_for("gpt-4o", true),
             r#"{"stream_options":{"include_usage":true}, "z": {"model": "inner"}, "model": "gpt-4o" , "temperature": 1.0000, "stream": true}"#
         );
         let body =
             r#"{"stream":true,"stream_options":{"include_obfuscation":false,"include_usage":false},"model":"gpt-4o"}"#;
         assert_eq!(
-            asked(body).body_for("gpt-4o"),
+            asked(body).body_for("gpt-4o", true),
             r#"{"stream":true,"stream_options":{"include_obfuscation":false,"include_usage":true},"model":"gpt-4o"}"#
         );
         let body = r#"{"stream":true,"stream_options":null,"model":"gpt-4o"}"#;
         assert_eq!(
-            asked(body).body_for("gpt-4o"),
+            asked(body).body_for("gpt-4o", true),
             r#"{"stream":true,"stream_options":{"include_usage":true},"model":"gpt-4o"}"#
         );
         let body = r#"{"stream":true,"stream_options":{"include_usage":true},"model":"gpt-4o"}"#;
         assert!(!asked(body).hides_usage());
-        assert_eq!(asked(body).body_for("gpt-4o"), body.as_bytes());
+        assert_eq!(asked(body).body_for("gpt-4o", true), body.as_bytes());
         let body = r#"{"stream":true,"stream_options":7,"model":"gpt-4o"}"#;
-        assert_eq!(asked(body).body_for("gpt-4o"), body.as_bytes(), "the provider's to refuse");
+        assert_eq!(asked(body).body_for("gpt-4o", true), body.as_bytes(), "the provider's to refuse");
         // A model name that needs escaping.
-        assert_eq!(asked(r#"{"model":"a"}"#).body_for("b\"c"), r#"{"model":"b\"c"}"#);
+        assert_eq!(asked(r#"{"model":"a"}"#).body_for("b\"c", true), r#"{"model":"b\"c"}"#);
     }
 
     #[test]
@@ -168,7 +169,7 @@ mod tests {
         #[test]
         fn unknown_fields_stay_as_they_are(before in json(), after in json(), space in "[ \n\t]{0,3}") {
             let body = format!(r#"{space}{{{space}"a":{before},"stream":true,{space}"model":{space}"gpt-4o"{space},"b":{after}}}{space}"#);
-            let sent = String::from_utf8(asked(&body).body_for("gemini-2.5-flash").to_vec()).unwrap();
+            let sent = String::from_utf8(asked(&body).body_for("gemini-2.5-flash", true).to_vec()).unwrap();
             let expected = body
                 .replacen('{', r#"{"stream_options":{"include_usage":true},"#, 1)
                 .replacen(r#""gpt-4o""#, r#""gemini-2.5-flash""#, 1);

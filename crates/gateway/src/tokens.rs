@@ -82,6 +82,8 @@ pub struct OpenAiUsage<'a> {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
+    /// DeepSeek's name of what came from its cache.
+    prompt_cache_hit_tokens: Option<u64>,
     #[serde(borrow, default)]
     prompt_tokens_details: Field<'a>,
     #[serde(borrow, default)]
@@ -96,7 +98,9 @@ impl OpenAiUsage<'_> {
         let rest = self.total_tokens.unwrap_or(0).saturating_sub(prompt);
         let completion = self.completion_tokens.unwrap_or(0).max(rest);
         let usage = Usage { prompt: plausible(prompt)?, completion: plausible(completion)?, ..Usage::default() };
-        Some(usage.with_details(self.prompt_tokens_details, self.completion_tokens_details))
+        let usage = usage.with_details(self.prompt_tokens_details, self.completion_tokens_details);
+        let hit = self.prompt_cache_hit_tokens.and_then(plausible).map(|hit| hit.min(usage.prompt));
+        Some(Usage { cache_read: usage.cache_read.or(hit), ..usage })
     }
 }
 
@@ -128,6 +132,18 @@ fn text_at(after_key: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cache_is_read_by_either_name() {
+        let of = |json: &str| serde_json::from_str::<OpenAiUsage<'_>>(json).unwrap().usage().unwrap().cache_read;
+        let hit =
+            r#"{"prompt_tokens":100,"completion_tokens":5,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36}"#;
+        assert_eq!(of(hit), Some(64));
+        let both = r#"{"prompt_tokens":100,"prompt_cache_hit_tokens":64,"prompt_tokens_details":{"cached_tokens":60}}"#;
+        assert_eq!(of(both), Some(60));
+        assert_eq!(of(r#"{"prompt_tokens":10,"prompt_cache_hit_tokens":64}"#), Some(10), "never more than the whole");
+        assert_eq!(of(r#"{"prompt_tokens":100}"#), None);
+    }
 
     #[test]
     fn each_token_is_counted_once() {

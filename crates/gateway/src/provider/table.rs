@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::{Error, Result};
 use http::Uri;
+use llm::provider::Oddity;
 use metrics::Counter;
 use rustls::ClientConfig;
 use store::model::ProviderKind;
@@ -23,6 +24,8 @@ pub struct Provider {
     pub enabled: bool,
     /// Until an answer begins.
     pub answer: Duration,
+    /// Whether it may be asked for the usage of a stream. One that refuses fields that it does not know says it unasked.
+    pub takes_usage_request: bool,
     /// In the order in which they are asked; a provider that needs none has one that says nothing.
     pub keys: Vec<Arc<Key>>,
     /// By the place of the protocol: its address, and the one with the protocol's query.
@@ -67,6 +70,7 @@ impl Provider {
             kind: of.kind,
             enabled: of.enabled,
             answer: of.answer,
+            takes_usage_request: !of.preset.oddities.contains(&Oddity::UnknownFieldsRefused),
             keys,
             uris,
             way,

@@ -5,11 +5,11 @@ use base::{Kind, Secret};
 use jiff::SignedDuration;
 use llm::provider::{self, Failure, NewProvider, Patch, Protocol, Trial};
 use queue::audit::By;
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::model::{self, Model, ProviderKind};
 use testkit::trace::used_secret;
 
-use crate::kit::{Act, Client, Database, Options, Provider, Proxy, Reply, Site, answer, ask};
+use crate::kit::{Act, Client, Database, Options, Provider, Proxy, Reply, Site, answer, ask, stream_of};
 
 const FIRST: &str = "sk-the-first-key-of-a-provider-0001";
 const SECOND: &str = "sk-the-second-key-of-a-provider-0002";
@@ -409,6 +409,22 @@ async fn a_test_shows_what_came_back_and_no_key() {
     let sent: Value = serde_json::from_slice(&provider.seen()[0].body).unwrap();
     assert_eq!((sent["model"].as_str(), sent["max_tokens"].as_i64()), (Some("own-model"), Some(64)));
     assert!(scene.site.rows().await.is_empty(), "it is no request of anybody's");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_refuses_unknown_fields_is_not_asked_for_the_usage_of_a_stream() {
+    for (preset, expected) in [("mistral", false), ("deepseek", true)] {
+        let provider = Provider::start(Act::Stream(stream_of(&["yes"], Some((3, 2))), std::time::Duration::ZERO)).await;
+        let of = NewProvider { preset: preset.into(), ..new("own", &provider.url(), &[FIRST]) };
+        let scene = Scene::of(Site::start(Database::sqlite(), options()).await, of).await;
+        let mut streamed = ask("own-model", "hello");
+        streamed["stream"] = json!(true);
+        assert_eq!(scene.client.chat(&streamed).await.status, 200);
+        let sent: Value = serde_json::from_slice(&provider.seen()[0].body).unwrap();
+        assert_eq!(sent.get("stream_options").is_some(), expected, "{preset}: {sent}");
+        let row = scene.site.rows_until(1).await.remove(0);
+        assert_eq!((row.prompt_tokens, row.completion_tokens, row.estimated), (3, 2, false), "{preset}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
