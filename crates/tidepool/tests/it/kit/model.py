@@ -1,4 +1,4 @@
-# A model server in OpenAI's shape: says which model it was asked for, and what it was ever told to remember; asked to "count N", it
+# A model server in OpenAI's shape, and in that of Anthropic's messages: says which model it was asked for, and what it was ever told to remember; asked to "count N", it
 # takes a tenth of a second for each word; asked to "tool: NAME {ARGUMENTS}", it has the assistant use that tool, and says what came of it;
 # "shell: COMMAND" is the same for its shell tool; asked for "prompt: WORDS", it says the lines of its instructions that have those words.
 # While a file of its own name with `.limited` behind it is there, it has had enough of everybody for today. Usage: model.py PORT
@@ -9,6 +9,23 @@ ORDER = re.compile(r"\b(shell|tool|prompt): (.*)")
 
 def text_of(content):
     return content if isinstance(content, str) else " ".join(p.get("text", "") for p in content or [])
+
+
+def as_chat(asked):
+    """A request of Anthropic's messages as one of chat completions, as far as it is looked at here."""
+    system, messages = asked.get("system"), []
+    if system:
+        messages.append({"role": "system", "content": system})
+    for message in asked["messages"]:
+        content = message["content"]
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        messages += [{"role": "tool", "content": part.get("content")} for part in parts if part["type"] == "tool_result"]
+        texts = [part for part in parts if part["type"] == "text"]
+        if texts or any(part["type"] == "tool_use" for part in parts):
+            calls = [part for part in parts if part["type"] == "tool_use"]
+            messages.append({"role": message["role"], "content": texts, "tool_calls": calls})
+    tools = [{"function": {"name": tool["name"]}} for tool in asked.get("tools", [])]
+    return {**asked, "messages": messages, "tools": tools}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -22,6 +39,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if os.path.exists(sys.argv[0] + ".limited"):
             error = {"message": "Rate limit reached for requests per day", "type": "rate_limit_error", "code": "rate_limit_exceeded"}
             return self.answer("application/json", json.dumps({"error": error}), 429)
+        is_native = self.path.endswith("/messages")
+        asked = as_chat(asked) if is_native else asked
         told = [text_of(m.get("content")) for m in asked["messages"] if m["role"] == "user"]
         kept = " ".join(re.findall(r"remember the (\w+)", " ".join(told)))
         # OpenClaw may say more after its user's words.
@@ -55,6 +74,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 call = [{"index": 0, "id": f"call_{time.time_ns()}", "type": "function", "function": {"name": name, "arguments": arguments}}]
             else:
                 words = f"no {name} among: " + " ".join(tools)
+        if is_native:
+            return self.answer_natively(asked, words, call, 0.1 if counted else 0)
         base = {"id": "chatcmpl-1", "created": 1, "model": asked["model"]}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         if not asked.get("stream"):
@@ -69,6 +90,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
         chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": ended}]}, {"choices": [], "usage": usage}]
         lines = [f"data: {json.dumps({**base, 'object': 'chat.completion.chunk', **chunk})}\n\n" for chunk in chunks]
         self.stream(lines + ["data: [DONE]\n\n"], 0.1 if counted else 0)
+
+    def answer_natively(self, asked, words, call, pause):
+        if call:
+            function = call[0]["function"]
+            block = {"type": "tool_use", "id": call[0]["id"], "name": function["name"], "input": {}}
+            deltas = [{"type": "input_json_delta", "partial_json": function["arguments"]}]
+            whole = {**block, "input": json.loads(function["arguments"])}
+        else:
+            block = {"type": "text", "text": ""}
+            deltas = [{"type": "text_delta", "text": word + " "} for word in words.split(" ")]
+            whole = {**block, "text": words}
+        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"], "content": [], "stop_reason": None,
+                   "usage": {"input_tokens": 10, "output_tokens": 1}}
+        ended, usage = "tool_use" if call else "end_turn", {"input_tokens": 10, "output_tokens": 5}
+        if not asked.get("stream"):
+            return self.answer("application/json", json.dumps({**message, "content": [whole], "stop_reason": ended, "usage": usage}))
+        events = [{"type": "message_start", "message": message}, {"type": "content_block_start", "index": 0, "content_block": block}]
+        events += [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas]
+        events += [{"type": "content_block_stop", "index": 0}, {"type": "message_delta", "delta": {"stop_reason": ended}, "usage": usage},
+                   {"type": "message_stop"}]
+        self.stream([f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events], pause)
 
     def stream(self, lines, pause):
         self.send_response(200)
