@@ -385,11 +385,7 @@ fn what_an_owner_chose_for_caches_stays() {
         let chosen = document.get(["agents", "defaults"]).unwrap();
         settings().apply(&mut document, &Version::TESTED).unwrap();
         let after = document.get(["agents", "defaults"]).unwrap();
-        assert_eq!(
-            (&after["params"], &after["models"][name]),
-            (&chosen["params"], &chosen["models"][name]),
-            "{text}"
-        );
+        assert_eq!((&after["params"], &after["models"][name]), (&chosen["params"], &chosen["models"][name]), "{text}");
     }
 }
 

@@ -105,8 +105,9 @@ async fn a_change_whose_task_died_arrives_with_a_later_pass() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_assistant_of_before_gets_an_entry_for_each_protocol_and_true_limits_while_it_runs() {
     let ground = Simulated::new().await;
-    let unit = ground.provisioned("a").await;
     let site = &ground.site;
+    llm::model::table::bring(&site.app.db, site.app.clock.now()).await.unwrap();
+    let unit = ground.provisioned("a").await;
     site.admin.patch("/assistant-instances/a", json!({"model": "claude-sonnet-4-6"})).token(&site.root).ok().await;
     ground.settle().await;
     let brought = ground.config(HOME);
