@@ -170,7 +170,7 @@ class Invariants(unittest.TestCase):
 
     def setUp(self) -> None:
         self.database = sqlite3.connect(":memory:")
-        words = {"{text}": "TEXT", "{int}": "INTEGER", "{real}": "REAL", "{serial}": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+        words = {"{text}": "TEXT", "{int}": "INTEGER", "{real}": "REAL", "{serial}": "INTEGER PRIMARY KEY AUTOINCREMENT", "{now}": "0"}
         for migration in sorted((ROOT / "crates/store/migrations").glob("*.sql")):
             text = re.sub(r"\{\w+\}", lambda word: words[word[0]], migration.read_text(encoding="utf-8"))
             self.database.executescript(text)
