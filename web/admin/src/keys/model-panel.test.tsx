@@ -11,11 +11,15 @@ import type { Model } from '../records';
 import ModelPanel from './model-panel';
 import { en as texts } from './model-texts';
 
-const { rights } = vi.hoisted(() => ({ rights: new Set<string>() }));
+const { rights, asked } = vi.hoisted(() => ({ rights: new Set<string>(), asked: { times: 0 } }));
 
 vi.mock('../api', () => {
   const data = { code: 0, msg: '', data: { list: [], total: 0 } };
-  return { api: { GET: () => Promise.resolve({ data, response: new Response() }) } };
+  const GET = () => {
+    asked.times += 1;
+    return Promise.resolve({ data, response: new Response() });
+  };
+  return { api: { GET } };
 });
 vi.mock('../me', () => ({ useRights: () => ({ may: (permission: string) => rights.has(permission) }) }));
 
@@ -46,12 +50,12 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-async function offers(permissions: string[], model: Model) {
+async function offers(permissions: string[], model: Model, client = new QueryClient()) {
   rights.clear();
   permissions.forEach((permission) => rights.add(permission));
   await act(async () => {
     root.render(
-      <QueryClientProvider client={new QueryClient()}>
+      <QueryClientProvider client={client}>
         <I18nProvider dictionaries={dictionaries} initial={{ language: 'en', messages: en }}>
           <ModelPanel model={model} onClose={() => undefined} />
         </I18nProvider>
@@ -71,4 +75,20 @@ it('offers to delete what the server would delete for them', async () => {
   expect(await offers(['models.manage', 'models.prices'], MODEL)).toBe(true);
   expect(await offers(['models.prices'], table)).toBe(false);
   expect(await offers(['models.manage', 'models.prices'], { ...MODEL, origin: 'release' })).toBe(false);
+});
+
+it('asks for no prices of a model while it is deleted', async () => {
+  const client = new QueryClient();
+  await offers(['models.manage', 'models.prices'], MODEL, client);
+  const button = [...document.querySelectorAll('button')].find(
+    (one) => one.textContent === texts['model.delete'],
+  );
+  await act(async () => {
+    button?.click();
+    await Promise.resolve();
+  });
+  const before = asked.times;
+  // As the server's word does that models changed, which comes before the answer to the deletion.
+  await act(() => client.invalidateQueries({ queryKey: ['models'] }));
+  expect(asked.times).toBe(before);
 });

@@ -36,6 +36,8 @@ export default function ModelPanel({ model, onClose }: { model: Model; onClose: 
   const history = useQuery({
     queryKey: ['models', 'prices', id],
     queryFn: () => unwrap(api.GET('/models/{id}/prices', { params: { path: { id } } })),
+    // Once it is deleted, whatever asks for all of models again must not ask for its prices.
+    enabled: !deleting,
   });
   // Whoever deletes a model with a price of its own and adds it again sets its price back.
   const mayDelete =
