@@ -1,5 +1,5 @@
-//! In which protocols each model can be asked. It follows from the records alone, not from who answers at the moment: what
-//! is told to assistants must not change whenever a key is refused.
+//! In which protocols each model can be asked. It follows from the records alone, not from who answers at the moment: the
+//! configuration of assistants must not change whenever a key is refused.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The models of an instance: which it may use, in which protocol its agents ask them, and what OpenClaw is told of them.
+//! The models of an instance: which it may use, in which protocol its agents ask them, and what its configuration says of them.
 
 use base::price::{PerMillion, Prices, Rate, Tier};
 use base::{Result, Secret};
@@ -58,7 +58,7 @@ pub async fn models(app: &App, instance: &Instance) -> Result<Option<Models>> {
     Ok(Some(Models { list: usable.into_iter().map(|(model, _)| model).collect(), primary, fallbacks, embedding }))
 }
 
-/// What OpenClaw is told of a model.
+/// What the configuration says of a model.
 fn entry(one: &Spoken, is_embedded: bool) -> Model {
     let model = &one.listed.model;
     let api = |protocol: &Protocol| match protocol {
@@ -84,7 +84,7 @@ fn entry(one: &Spoken, is_embedded: bool) -> Model {
 }
 
 /// What a request costs, as far as it is known: the embedded gateway counts by the prices in force, whatever they are; what
-/// another counts is its own, so a price that nobody looked up is not told.
+/// another counts is its own, so a price that nobody looked up is left out.
 fn cost(listed: &Listed, is_embedded: bool) -> Option<Cost> {
     let prices = &listed.price.prices;
     if !is_embedded && !prices.by_kind() && listed.price.source != PriceSource::Edited {

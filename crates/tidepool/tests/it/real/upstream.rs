@@ -130,7 +130,7 @@ struct Said {
 }
 
 impl Said {
-    /// By the last thing that it was told: the result of its tool, or a person's words.
+    /// By the last thing that it heard: the result of its tool, or a person's words.
     fn to(last: &str, thinks: bool, has_image: bool) -> Said {
         let said = |words: String| Said { thinks, words, reads: None };
         if let Some((_, file)) = last.rsplit_once("please read ") {
