@@ -37,7 +37,7 @@ pub struct Ability {
 // directive is refused if systemd-run does not know or understand it, or if the program ends with one of systemd's own
 // statuses or by the filter's signal. Any other failure (a timeout, a bus that went away because systemd re-executed
 // itself) proves nothing about the directive, so it is tried once more by itself. If that fails without a clear reason
-// too, the script ends without printing `end`.
+// too, the script ends without printing `end`. All of them together are tried in the same way.
 const ABILITY: &str = r#"
 set -u
 folder=$(mktemp -d) || exit 1
@@ -87,21 +87,30 @@ while IFS= read -r line; do set -- "$@" -p "$line"; done <"$folder/all"
 # That a program ran does not show that a directive took effect: some are passed over where the kernel cannot do them. So it says what it is.
 without=
 shows() { # LINE STATUS: where this line of a unit was tried, the program inside must have this line in its status
-  ! grep -qx -- "$1" "$folder/all" || grep -qx -- "$2" "$folder/said" || without="$without ${1%%=*}"
+  ! grep -qx -- "$1" "$folder/all" || grep -qx -- "$2" "$folder/said.whole" || without="$without ${1%%=*}"
 }
 look='cat /proc/self/status; echo "Users: $(readlink /proc/self/ns/user)"'
 # If systemd is reloaded before the program starts, it reads the command line of such a unit from a file, and splits it into other words.
 # So the script comes by standard input, and the command line is plain words.
-if printf '%s\n' "$look" | timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" sh -s >"$folder/said" 2>&1; then
-  users=$(sed -n 's/^Users: //p' "$folder/said")
-  [ -z "$users" ] || [ "$users" = "$(readlink /proc/self/ns/user)" ] || echo 'Users: own' >>"$folder/said"
+together() {
+  printf '%s\n' "$look" | timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" sh -s >"$folder/said.whole" 2>&1
+  echo $? >"$folder/status.whole"
+}
+together "$@"
+[ "$(cat "$folder/status.whole")" = 0 ] || together "$@"
+if [ "$(cat "$folder/status.whole")" = 0 ]; then
+  users=$(sed -n 's/^Users: //p' "$folder/said.whole")
+  [ -z "$users" ] || [ "$users" = "$(readlink /proc/self/ns/user)" ] || echo 'Users: own' >>"$folder/said.whole"
   shows NoNewPrivileges=yes 'NoNewPrivs:[[:space:]]*1'
   shows CapabilityBoundingSet= 'CapBnd:[[:space:]]*0*'
   shows 'SystemCallFilter=.*' 'Seccomp:[[:space:]]*2'
   shows PrivateUsers=yes 'Users: own'
   if [ -z "$without" ]; then echo whole; else echo "broken it takes these, and they have no effect:$without"; fi
+elif is_refused whole; then
+  printf 'broken %s\n' "$(said whole)"
 else
-  printf 'broken %s\n' "$(tr '\n' ' ' <"$folder/said" | cut -c 1-200)"
+  printf 'disturbed together %s\n' "$(said whole)"
+  exit 0
 fi
 printf 'controllers %s\n' "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)"
 if command -v bash >/dev/null 2>&1; then

@@ -109,7 +109,12 @@ on_hosts! {
         let stand_in = r#"printf '#!/bin/sh\ncase $* in *IPAddressDeny*) exit 1 ;; esac\nexec /usr/bin/systemd-run "$@"\n' >/usr/local/bin/systemd-run"#;
         host.succeed(&sh(stand_in)).await.unwrap();
         let no_proof = cell::ability(&host, &expected).await;
-        host.succeed(&sh("rm -f /usr/local/bin/systemd-run")).await.unwrap();
+        // The program that tries all of it ends once without a word, as when systemd is executed again.
+        let stand_in = r#"printf '#!/bin/sh\ncase $* in *" sh -s") [ -e /run/once ] || { : >/run/once; exit 1; } ;; esac\nexec /usr/bin/systemd-run "$@"\n' >/usr/local/bin/systemd-run; rm -f /run/once"#;
+        host.succeed(&sh(stand_in)).await.unwrap();
+        let once = cell::ability(&host, &expected).await;
+        host.succeed(&sh("rm -f /usr/local/bin/systemd-run /run/once")).await.unwrap();
+        assert_eq!(once.unwrap().broken, None, "it is tried once more");
         assert_eq!(holds.unwrap().broken, None);
         let why = passed_over.unwrap().broken.unwrap_or_default();
         assert!(why.ends_with("no effect: PrivateUsers"), "{why}");
