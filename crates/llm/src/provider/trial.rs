@@ -53,7 +53,7 @@ pub struct Tried {
 pub async fn test(app: &App, by: &By, id: &ProviderId, trial: Trial) -> Result<Tried> {
     let provider = find(app, id).await?;
     if provider.is_unreadable {
-        return Err(Error::conflict("its proxy cannot be unsealed, and it is not asked without: set the proxy anew"));
+        return Err(Error::conflict("its proxy cannot be unsealed, and it is not asked without: set the proxy again"));
     }
     let protocol = match trial.protocol.or_else(|| provider.protocols.first().copied()) {
         Some(protocol) => protocol,
